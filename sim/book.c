@@ -199,15 +199,25 @@ void sim_book_keep(struct sim_world *w, int name, const struct sim_book *is)
 
 /* -- what the store lost --------------------------------------------------- */
 
-bool sim_lapsed(const struct sim_world *w, int name, const char *id)
+static bool is_among(const struct sim_named *all, uint32_t count, int name,
+                     const char *id)
 {
-    const struct sim_told *told = &w->told;
-    for (uint32_t i = 0; i < SIM_LAPSES && i < told->lapses; i++) {
-        if (told->lapse[i].name == name && sim_same(told->lapse[i].id, id)) {
+    for (uint32_t i = 0; i < SIM_LAPSES && i < count; i++) {
+        if (all[i].name == name && sim_same(all[i].id, id)) {
             return true;
         }
     }
     return false;
+}
+
+bool sim_lapsed(const struct sim_world *w, int name, const char *id)
+{
+    return is_among(w->told.lapse, w->told.lapses, name, id);
+}
+
+bool sim_waits_again(const struct sim_world *w, int name, const char *id)
+{
+    return is_among(w->told.again, w->told.agains, name, id);
 }
 
 bool sim_decided_before_loss(const struct sim_world *w,
@@ -240,6 +250,20 @@ static void lapse(struct sim_world *w, int name, const struct sim_book *is)
     }
 }
 
+/* Note who waits now and did not before. */
+static void wait_again(struct sim_world *w, int name, const struct sim_book *is)
+{
+    struct sim_told *told = &w->told;
+    for (int i = 0; i < is->waiters; i++) {
+        const char *id = is->waiter[i].id;
+        if (!sim_waiter_of(&w->shelf[name].book, id)) {
+            struct sim_named *a = &told->again[told->agains++ % SIM_LAPSES];
+            a->name = name;
+            memcpy(a->id, id, SIM_ID);
+        }
+    }
+}
+
 void sim_book_lapse(struct sim_world *w)
 {
     for (int n = 0; n < w->opt.names; n++) {
@@ -268,9 +292,12 @@ void sim_book_again(struct sim_world *w)
 {
     static _Thread_local struct sim_book is;
     for (int n = 0; n < w->opt.names; n++) {
+        int waiters = w->shelf[n].book.waiters;
         w->shelf[n].book.waiters = 0;
         sim_book_read(w, n, &is);
+        w->shelf[n].book.waiters = waiters;
         lapse(w, n, &is);
+        wait_again(w, n, &is);
         by_rank(&w->shelf[n], &is);
         sim_book_keep(w, n, &is);
         w->shelf[n].downs = 0;

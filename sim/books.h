@@ -77,6 +77,7 @@ enum { SIM_FORCED = 256, SIM_SPINNING = 512 };
 
 struct sim_forced {
     char id[SIM_ID], client[SIM_ID];
+    char was[SIM_ID]; /* its request, also when that may be granted anew */
     int mode;
     int64_t token, end; /* as the server had it, ms of its clock */
     int64_t said;       /* when it was ended, ms of the same clock */

@@ -1438,6 +1438,11 @@ BUGS = [
      "t->wanted = !rq->said.alone;"),
     ("kept: no timer gives it back", "src/core/request.c (keepers)",
      "        at = t->kept_until;\n", ""),
+    ("permits count without an acknowledgement",
+     "src/store/redis/confirm.c (replicas)",
+     "    if (!s->replicas || l->confirm.stands) {",
+     "    if (!s->replicas || l->confirm.stands ||\n"
+     "        rq->acquire.kind == SNIB_KIND_PERMITS) {"),
     # -- the store of etcd (etcd) ---------------------------------------------
     ("etcd: what is only kept is not compared", E + "plan.c (etcd)",
      "    snib__etcd_compare(p->out, snib__etcd_text_of(&key), g->stamp);\n",
@@ -1578,4 +1583,15 @@ BUGS = [
     ("sql: who leaves stays in the lock's row", S + "write.c (sql)",
      "    bool leaves = w->holder && w->holder->todo != SNIB__GUARD_KEEP;",
      "    bool leaves = false;"),
+    ("sql: a store that was away once counts as away",
+     "src/core/blocking_state.c (sql)", "    s->last.err = err;\n",
+     "    s->last.err = err ? err : s->last.err;\n"),
+    ("sql: a session that failed once answers no release for sure",
+     S + "steps.c (sql)", "        if (tried && end == SNIB__SQL_LOST) {",
+     "        if (tried && (end == SNIB__SQL_LOST ||\n"
+     "                      (q->fault.code && k->r[i]->verb == SNIB__RELEASE))) {",
+     "        snib__snapshot_written(&q->s);\n        q->writes++;",
+     "        if (q->fault.code && k->r[0]->verb == SNIB__RELEASE) {\n"
+     "            snib__snapshot_lost(&q->s);\n            return STEPS_DONE;\n        }\n"
+     "        snib__snapshot_written(&q->s);\n        q->writes++;"),
 ]

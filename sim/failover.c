@@ -146,7 +146,9 @@ void sim_failover_promote(struct sim_world *w, const struct sim_fault *f)
         sim_failover_demote(w);
         return;
     }
+    int64_t until = w->t + f->a * SIM_MS;
     w->two_primaries = true;
+    w->trouble_until = until > w->trouble_until ? until : w->trouble_until;
     sim_push(w, (struct sim_event){.at = w->t + f->a * SIM_MS,
                                    .kind = SIM_EV_DEMOTE});
 }
@@ -159,6 +161,7 @@ void sim_failover_demote(struct sim_world *w)
     }
     sim_note(w, "  the old primary is none any more");
     s->is_old = false;
+    w->demoted_at = w->t;
     s->paused_until = 0;
     sim_net_break_all(w, 1);
     sim_redis_restart(s->redis, false);

@@ -86,6 +86,12 @@ void sim_failover_draw(struct sim_options *);
 /* The replica becomes the primary; the old one hears of it. */
 void sim_failover_promote(struct sim_world *, const struct sim_fault *);
 void sim_failover_demote(struct sim_world *);
+/* Was there an older primary beside the new one since then? */
+static inline bool sim_two_primaries_since(const struct sim_world *w,
+                                           int64_t since)
+{
+    return w->two_primaries && (w->node[1].is_old || w->demoted_at >= since);
+}
 /* The replica gets nothing any more. */
 void sim_failover_cut_off(struct sim_world *);
 
@@ -134,6 +140,8 @@ extern const char *const sim_names[SIM_NAMES], *const sim_keys[SIM_NAMES];
 /* redis_state.c: what a Redis has, read from its keys, as text, without the
  * scripts' own code. */
 void sim_redis_book(const struct sim_world *, int name, struct sim_book *);
+/* The semaphore's size there; -1: it has none. */
+int64_t sim_redis_size(const struct sim_world *, int node, int name);
 bool sim_redis_held(const struct sim_world *, int name);
 /* Does the server reach the client of this waiter; a client, by the way that it
  * has for that? */
@@ -259,6 +267,8 @@ void sim_book_lapse(struct sim_world *);
 void sim_book_lapses(struct sim_world *, int name, const char *id);
 /* Did that grant stand when the store lost or forgot? */
 bool sim_lapsed(const struct sim_world *, int name, const char *id);
+/* Had this request ended, and waits again since the store lost data? */
+bool sim_waits_again(const struct sim_world *, int name, const char *id);
 /* Was this decided on before the store lost data, or in the very millisecond?
  * At a table it may be applied nevertheless, where it guards only that nothing
  * is there; and the token that it gives counts from the clock of its fetch. */
@@ -523,6 +533,8 @@ void sim_heal(struct sim_world *);
 
 /* watch.c: a server has done a step. */
 void sim_watch(struct sim_world *, const struct sim_act *);
+/* Callers may have met a semaphore of this size. */
+void sim_grow(struct sim_world *, int64_t size);
 
 /* world.c */
 struct sim_lua;

@@ -140,22 +140,27 @@ static void each(const struct sim_world *w, int name, const char *tail,
                         fn, b);
 }
 
-static int64_t term(const struct sim_world *w, int name, const char *field,
-                    int64_t none)
+static int64_t term(const struct sim_world *w, int node, int name,
+                    const char *field, int64_t none)
 {
     char key[64];
     struct sim_redis_arg v;
     int n = snprintf(key, sizeof key, "%s:c", sim_keys[name]);
-    return sim_redis_hash_field(w->node[0].redis, 0, key, (size_t)n, field,
-                                sim_wall_us(w, 0), &v)
+    return sim_redis_hash_field(w->node[node].redis, 0, key, (size_t)n, field,
+                                sim_wall_us(w, node), &v)
                ? strtoll(v.ptr, NULL, 10)
                : none;
 }
 
+int64_t sim_redis_size(const struct sim_world *w, int node, int name)
+{
+    return term(w, node, name, "size", -1);
+}
+
 void sim_redis_book(const struct sim_world *w, int name, struct sim_book *b)
 {
-    b->size = term(w, name, "size", -1);
-    b->gate = term(w, name, "gate", 0);
+    b->size = sim_redis_size(w, 0, name);
+    b->gate = term(w, 0, name, "gate", 0);
     each(w, name, "", read_holder, b);
     read_thin(w, name, b);
     for (int i = 0; i < b->holders; i++) {

@@ -60,8 +60,9 @@ struct sim_refused {
 struct sim_told {
     struct sim_named ending[SIM_ENDINGS]; /* by its own release or cancel */
     struct sim_named lapse[SIM_LAPSES];   /* stood when the store lost data */
+    struct sim_named again[SIM_LAPSES];   /* waits again since then */
     struct sim_refused refused[SIM_REFUSED];
-    uint32_t endings, lapses, refusals; /* so far */
+    uint32_t endings, lapses, agains, refusals; /* so far */
     int64_t lost_at; /* data were lost, or its clock was set back; 0: never */
     int64_t stepped_at;      /* its clock was set forward; 0: never */
     int long_tombstones;     /* long after that */

@@ -29,7 +29,7 @@ static void look(struct sim_world *w, const struct sim_step *s)
 }
 
 /* Callers may have met a semaphore of this size. */
-static void grow(struct sim_world *w, int64_t size)
+void sim_grow(struct sim_world *w, int64_t size)
 {
     for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
         struct sim_owner *l =
@@ -47,7 +47,7 @@ static void step(struct sim_world *w, const struct sim_seen *by, int n)
         look(w, &s);
     }
     if (s.is->size > s.was->size) {
-        grow(w, s.is->size);
+        sim_grow(w, s.is->size);
     }
     for (int i = 0; sim_force(w) && i < s.is->holders; i++) {
         if (sim_is_new(&s, &s.is->holder[i])) {

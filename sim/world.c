@@ -171,6 +171,10 @@ static void look_at_callers(struct sim_world *w)
 {
     theorem_exclusion(w);
     theorem_loss_is_told(w);
+    if (sim_recovery(w)) {
+        theorem_permits_held(w);
+        theorem_slots_held(w);
+    }
     if (!w->two_primaries) {
         theorem_fence_loses_nothing(w);
     }
@@ -186,6 +190,7 @@ static void look(struct sim_world *w)
     theorem_exclusion(w);
     theorem_permits_held(w);
     theorem_slots_told(w);
+    theorem_slots_held(w);
     theorem_loss_is_told(w);
     theorem_fence_loses_nothing(w);
     theorem_told_stands(w);

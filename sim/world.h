@@ -348,6 +348,7 @@ struct sim_world {
     uint64_t entries; /* without a request, of what was kept */
     uint32_t next_wire;
     bool two_primaries; /* at once, at some time */
+    int64_t demoted_at; /* the older one is none since then; 0: never */
     int64_t forgot_at;  /* acknowledged grants, in a world of recovery */
     int64_t closed_at;  /* last seen to let nobody in anew */
     struct sim_epoch {

@@ -93,6 +93,14 @@ void sim_etcd_leases_due(struct sim_world *w)
     }
 }
 
+/* Does somebody hold by it, or wait? Nothing else is in anybody's way. */
+static bool stands(const struct sim_etcd_key *k)
+{
+    return k->name >= 0 && k->kind == SNIB__KEY_CLAIM &&
+           (snib__rules_claim_holds(&k->c) || k->c.state == SNIB__WAITS ||
+            k->c.state == SNIB__UNRESPONSIVE);
+}
+
 /* One revision for all of its keys. */
 static void drop_keys(struct sim_world *w, int64_t id)
 {
@@ -104,7 +112,7 @@ static void drop_keys(struct sim_world *w, int64_t id)
         }
         keys->revision += !any;
         any = true;
-        if (keys->key[i].name >= 0) {
+        if (stands(&keys->key[i])) {
             w->etcd->left_at[keys->key[i].name] = w->t;
         }
         sim_etcd_tell_watches(w, &keys->key[i], true);

@@ -14,7 +14,8 @@
  *
  * In etcd a grant that others have pushed is its waiter's when that asks, and put
  * under the lease that it asked for, be that shorter; and clocks count (stands.c
- * says what is owed to who holds).
+ * says what is owed to who holds). That is so for the holder's own client: no other
+ * one moves its claim to another lease.
  *
  * Both are checked at the server after every step. */
 #include "sim/world.h"
@@ -89,16 +90,25 @@ static bool ended_before(const struct sim_world *w, const struct sim_step *s,
 
 /* By so much it may be shortened, in ms. etcd: its own request takes over what was
  * pushed; and who renews compares leases by its own clock, from when it has asked
- * for them. */
+ * for them. Other clients leave it where it is. */
 static int64_t slack(const struct sim_world *w, const struct sim_step *s,
                      const struct sim_holder *h)
 {
+    bool mine = sim_same(s->by->client, h->client);
     bool own =
         s->by->deed == SIM_DID_ACQUIRE && sim_same(s->by->request, h->id);
-    return !sim_etcd(w)       ? 0
-           : own || w->faults ? INT32_MAX
-                              : sim_lease_most(&w->opt) / 50 + 5 +
+    return !sim_etcd(w) || !mine ? 0
+           : own || w->faults    ? INT32_MAX
+                                 : sim_lease_most(&w->opt) / 50 + 5 +
                                     16 * w->opt.latency_us / 1000;
+}
+
+/* In etcd a claim hangs on a lease, which no other client chooses for it. */
+static bool was_moved(const struct sim_world *w, const struct sim_step *s,
+                      const struct sim_holder *h, const struct sim_holder *is)
+{
+    return sim_etcd(w) && is && is->token == h->token && is->sure != h->sure &&
+           s->by->client[0] && !sim_same(s->by->client, h->client);
 }
 
 void theorem_nothing_ends_early(struct sim_world *w, const struct sim_step *s)
@@ -115,6 +125,10 @@ void theorem_nothing_ends_early(struct sim_world *w, const struct sim_step *s)
         } else if (is && till(is) + slack(w, s, h) < till(h) &&
                    !(h->thin && s->is->now < s->was->now)) {
             sim_fail(w, "nothing ends early", "name %d: %.8s was shortened",
+                     s->name, h->id);
+        } else if (was_moved(w, s, h, is)) {
+            sim_fail(w, "nothing ends early",
+                     "name %d: another client has moved %.8s to another lease",
                      s->name, h->id);
         } else if (!is && h->delay && s->by->deed != SIM_DID_FORCE &&
                    h->mode != 1 && /* readers share tokens */

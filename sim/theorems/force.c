@@ -10,7 +10,9 @@
  * a waiter that fits is granted in the very same step, a lock-delay or not.
  *
  * The answers: a renewal or a release is answered "revoked" if, and only if,
- * that very grant was force-released.
+ * that very grant was force-released. (Rows remember that for longer than it is
+ * looked for here; so who asks late with a request that has not been granted anew
+ * may be told it, too.)
  *
  * At the clients, after every event: an owner that still believes that it holds
  * is told the loss and this cause. With a subscription in good order it is told
@@ -19,8 +21,9 @@
  * a subscription that was cut it is told as soon as that is there again; the
  * client keeps one as long as it holds something. (At a table the hint may meet
  * the acquire itself while that is executed, and is lost then: the next renewal
- * tells, or a release that asks.) With no subscription, and
- * nothing broken, it is told by the next renewal. A fixed lease is not renewed;
+ * tells, or a release that asks. In a database the row may name a connection that
+ * is none any more: the next renewal, too.) With no subscription, and nothing
+ * broken, it is told by the next renewal. A fixed lease is not renewed;
  * there it is told when its client begins to listen, a second after its first
  * grant. In any case it is told by the deadline (told.c). Until it is told,
  * exclusion is not promised for that grant alone, and the fence refuses its
@@ -153,9 +156,10 @@ static void note(struct sim_world *w, int name, const struct sim_holder *h)
                              .at = w->t,
                              .faults = w->faults,
                              .heard = is_heard(w, client, h),
-                             .listened = client >= 0 && !sim_sql(w) &&
-                                         w->client[client].listened};
+                             .listened =
+                                 client >= 0 && w->client[client].listened};
     memcpy(f->id, h->id, SIM_ID);
+    memcpy(f->was, h->id, SIM_ID);
     memcpy(f->client, h->client, SIM_ID);
     mark_owners(w, name, f);
     sim_note(w, "    ended by force: %.8s%s", f->id,
@@ -230,6 +234,20 @@ static bool is_read(const struct sim_world *w, int client, int conn)
            conn == sim_wire(w, client, SIM_BACKGROUND)->server_conn;
 }
 
+/* May rows remember that? They do until somebody sweeps, or a lease ends; but not
+ * of what was granted anew since. */
+static bool was_forced(const struct sim_world *w, const struct sim_seen *s)
+{
+    const struct sim_holder *h =
+        sim_holder_of(&w->shelf[s->name].book, s->request);
+    bool was = w->forced_count[s->name] == SIM_FORCED;
+    for (int i = 0; i < w->forced_count[s->name]; i++) {
+        const struct sim_forced *f = &w->forced[s->name][i];
+        was |= sim_same(f->was, s->request);
+    }
+    return sim_snapshots(w) && was && !(h && h->token == s->token);
+}
+
 static void said(struct sim_world *w, const struct sim_seen *s,
                  const char *what)
 {
@@ -238,8 +256,7 @@ static void said(struct sim_world *w, const struct sim_seen *s,
     /* the release of a stray grant says 0 */
     bool stands = f && f->token == s->token && f->at <= s->at;
     int64_t now = sim_wall_us(w, 0) / 1000;
-    /* Rows remember until somebody sweeps, or a lease ends. */
-    if (revoked && !f && !(sim_snapshots(w) && w->forced_count[s->name])) {
+    if (revoked && !f && !was_forced(w, s)) {
         sim_fail(w, "who was ended by force is told so",
                  "name %d: %s of %.8s is said to be revoked", s->name, what,
                  s->request);
@@ -279,6 +296,21 @@ static bool is_hinted(const struct sim_world *w, const struct sim_forced *f,
     return f->heard && (!sim_snapshots(w) || f->at > entered_at);
 }
 
+/* In a database a row names the connection on which its client listened when it
+ * was written: a renewal writes the next one. */
+static int64_t renews_ms(const struct sim_world *w,
+                         const struct snib__acquisition *s)
+{
+    return sim_sql(w) && !s->options.fixed ? sim_lease_most(&w->opt) / 2 : 0;
+}
+
+/* In a database a client whose listening connection broke makes it anew when it
+ * renews, or waits: not while all that it holds is for a fixed time. */
+static bool is_deaf(const struct sim_world *w)
+{
+    return sim_sql(w) && w->faults > 0;
+}
+
 /* By when must the owner have been told; 0: there is no bound but its
  * deadline. */
 static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
@@ -289,7 +321,7 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
     const struct sim_client *c = &w->client[client];
     if (!f->heard && !f->answered && f->listened && c->listens_since > f->at) {
         from = c->listens_since > from ? c->listens_since : from;
-        return from + hops(w, HEARD_HOPS);
+        return from + hops(w, HEARD_HOPS) + renews_ms(w, s) * SIM_MS;
     }
     if (f->faults != w->faults || !sim_is_sound(w, client)) {
         return 0;
@@ -301,7 +333,7 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
     if (is_hinted(w, f, entered_at)) {
         return from + hops(w, HEARD_HOPS);
     }
-    if (w->faults) {
+    if (!sim_was_calm(w, from) || (is_deaf(w) && s->options.fixed)) {
         return 0;
     }
     if (s->options.fixed) { /* it renews nothing: it asks once it listens */

@@ -5,7 +5,8 @@
  * slot and what is left of their lease; those that keep the lock closed by a
  * lock-delay; waiters in the order of the queue; the last token; and whether
  * nobody is let in anew. Holders that are over, lock-delay included, and waiters
- * that have not been heard of, are not shown.
+ * that have not been heard of, are not shown. (Where an older primary was there at
+ * that time, too, it may have answered, of which no book is kept.)
  *
  * Elections and rings build on this, of all that observers saw:
  *
@@ -273,8 +274,8 @@ void theorem_look_told(struct sim_world *w, const struct sim_direct *e)
     const struct sim_sight *s = &w->directs->sight[e->name];
     bool found = false, known = true;
     bool asks = !w->opt.unaware || e->client != 0;
-    if (w->two_primaries) {
-        return; /* the older one may have said it, of which no book is kept */
+    if (sim_two_primaries_since(w, e->asked)) {
+        return;
     }
     read_rows(e, &shown);
     for (uint32_t i = 0; i < s->views && i < SIM_VIEWS && !found; i++) {

@@ -28,18 +28,6 @@ static bool stalled_briefly(const struct sim_world *w)
            f->ms < least / 5 && w->opt.request_ms < least / 50;
 }
 
-/* Is there a connection that nobody has used since it went dead? */
-static bool unnoticed(const struct sim_world *w)
-{
-    for (int i = 0; i < w->opt.clients * w->wires; i++) {
-        const struct sim_wire *l = &w->client[i / w->wires].wire[i % w->wires];
-        if (l->half_open || l->late) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void theorem_no_needless_loss(struct sim_world *w, int name,
                               const struct snib__acquisition *acq)
 {
@@ -65,7 +53,7 @@ void theorem_no_needless_loss(struct sim_world *w, int name,
                  snib_cause_text(why));
     } else if (!acq->options.fixed &&
                (w->opt.fault_count == 0 || firm || stalled_briefly(w) ||
-                (calm > notice && !unnoticed(w))) &&
+                (calm > notice && !sim_unnoticed(w))) &&
                !(stood_still(w) && why == SNIB_CAUSE_PAUSED)) {
         sim_fail(w, "no needless loss", "%s although nothing is broken",
                  snib_cause_text(why));

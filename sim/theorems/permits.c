@@ -6,7 +6,8 @@
  * with their own deadline ahead are never more than the largest size since one
  * of them asked. (When the last of their grants was given all the others stood,
  * so they were within the size then.) Excused: grants that were force-released,
- * and all once the store has lost what it acknowledged. */
+ * and all once the store has lost what it acknowledged, but for worlds of recovery:
+ * there nobody is let in while those may go on. (The size may be forgotten.) */
 #include "sim/world.h"
 
 void theorem_permits_fit(struct sim_world *w, const struct sim_step *s)
@@ -27,12 +28,21 @@ void theorem_permits_fit(struct sim_world *w, const struct sim_step *s)
     }
 }
 
+/* Of sizes that a server has forgotten, or an older primary has, no step tells. */
+static void look_at_sizes(struct sim_world *w)
+{
+    for (int i = 0; sim_recovery(w) && i < 2 * w->opt.names; i++) {
+        sim_grow(w, sim_redis_size(w, i % 2, i / 2));
+    }
+}
+
 void theorem_permits_held(struct sim_world *w)
 {
     int64_t used[SIM_NAMES] = {0}, most[SIM_NAMES] = {0};
-    if (w->opt.flavour != SIM_PERMITS || w->p1_off) {
+    if (w->opt.flavour != SIM_PERMITS || (w->p1_off && !sim_recovery(w))) {
         return;
     }
+    look_at_sizes(w);
     for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
         const struct sim_client *c = &w->client[i / w->opt.owners];
         const struct sim_owner *l = &c->owner[i % w->opt.owners];

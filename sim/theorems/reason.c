@@ -2,7 +2,8 @@
  * other). "Held by another": only when somebody had the lock, or this client
  * itself had business there, since the call began. "Denied": only if a server
  * denies. "Timed out": only at the caller's limit. "Unknown" and "unreachable":
- * at the limit, or when something is broken, as are errors of the store. A
+ * at the limit, or when something is broken, or was so some seconds before
+ * (calm.c), as are errors of the store. A
  * server that refuses for reasons of its own (a replica, no memory) is never
  * taken for a held lock.
  *
@@ -98,6 +99,8 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
                w->opt.request_ms * 1000 / SNIB__CONFIRM_PART;
     bool connecting =
         w->t >= START_MS * SIM_MS + w->opt.request_ms * SIM_MS / 100 * 99;
+    bool broken = !sim_was_calm(w, l->asked_at);
+    bool small = whole < 100 * w->opt.latency_us * 1000;
     bool ok = false;
     switch (err) {
     case SNIB_ERR_BUSY:
@@ -120,7 +123,8 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
          * an answer. */
         break;
     case SNIB_ERR_UNREACHABLE:
-        ok = (by_limit || why || (w->faults > 0 && !w->minor) || connecting) &&
+        ok = ((by_limit && (slow || far || small)) || why ||
+              (broken && !w->minor) || connecting) &&
              !(sim_alone(l->kind) && held_here(w, client, owner));
         break;
     case SNIB_ERR_UNKNOWN:
@@ -129,7 +133,7 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
          * own. */
         ok =
             ((by_limit && (slow || far || connecting || owner >= w->callers)) ||
-             w->faults > 0 || (w->opt.unaware && client == 0)) &&
+             broken || (w->opt.unaware && client == 0)) &&
             !sim_quorum(w);
         break;
     case SNIB_ERR_CONFIG: /* it asks for no recovery, as the others do */
@@ -140,7 +144,7 @@ void theorem_refusal_is_true(struct sim_world *w, int client, int owner,
         break;
     case SNIB_ERR_STORE:
         ok = says(w, OTHERS) || clock_jumps(w) ||
-             (w->opt.replicas && w->faults > 0) || /* none is connected */
+             (w->opt.replicas && broken) || /* none is connected */
              (sim_quorum(w) && (w->opt.far_node || slow || w->faults > 0));
         break;
     case SNIB_ERR_LOST: /* the owner has not unwound an earlier loss */

@@ -16,8 +16,9 @@
  * owner that was shown the lock as lost.
  *
  * UNKNOWN is said only when something is broken, or a hop takes about as long
- * as the lease. (In a database it may be broken for another client, which is in the
- * way inside its transaction.) Nothing else is ever said. */
+ * as the lease. (In a database it may be broken for another client, or have been so
+ * some seconds ago: calm.c. That is in the way inside its transaction.) Nothing else
+ * is ever said. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -87,7 +88,7 @@ static void told_wrong(struct sim_world *w, int client, int owner, snib_err err,
 static void told_ok(struct sim_world *w, int client, int owner)
 {
     const struct sim_owner *l = &w->client[client].owner[owner];
-    if (sim_quorum(w) || w->two_primaries) {
+    if (sim_quorum(w) || sim_two_primaries_since(w, l->entered_at)) {
         return;
     }
     /* Where a backup was restored the request may wait again, and be granted
@@ -119,9 +120,9 @@ static void told_unknown(struct sim_world *w, int client, int owner)
 {
     const struct sim_releasing *r = &w->client[client].owner[owner].releasing;
     bool slow = sim_lease_least(&w->opt) * 1000 <= 100 * w->opt.latency_us;
-    bool calm =
-        !w->faults || (!sim_sql(w) && r->sound && r->faults == w->faults &&
-                       sim_is_sound(w, client));
+    bool calm = sim_was_calm(w, r->at) ||
+                (!sim_sql(w) && r->sound && r->faults == w->faults &&
+                 sim_is_sound(w, client));
     if (calm && !slow) {
         told_wrong(w, client, owner, SNIB_ERR_UNKNOWN, "and nothing is broken");
     }

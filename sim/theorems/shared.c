@@ -44,7 +44,7 @@ void theorem_one_upgrade(struct sim_world *w, const struct sim_step *s)
         upgrades += x->queued && x->alive > s->is->now && sim_alone(x->mode) &&
                     reads && reads->end > s->is->now;
     }
-    if (upgrades > 1 && !(sim_snapshots(w) && w->faults)) {
+    if (upgrades > 1 && !(sim_table(w) && w->faults)) {
         sim_fail(w, "one upgrade at a time",
                  "name %d: %d readers wait to become the writer", s->name,
                  upgrades);

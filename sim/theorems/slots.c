@@ -5,9 +5,12 @@
  *
  * At the clients, after every event: an owner that holds permits with its own
  * deadline ahead was told the slot that the server has for that grant, in
- * whichever way it heard of it: an answer, a repeat, a message. Excused once
- * the store has lost what it acknowledged. */
+ * whichever way it heard of it: an answer, a repeat, a message. And no two who
+ * hold have one slot. Excused once the store has lost what it acknowledged; with
+ * recovery= the latter holds then, too. */
 #include "sim/world.h"
+
+enum { SIM_SLOTS = 64 };
 
 /* The standing grant of permits that has this slot, but not `except`; or
  * NULL. */
@@ -85,6 +88,42 @@ static void look_at(struct sim_world *w, int client, const struct sim_grant *g)
         if (h->mode == 3 && h->token == st.token && h->slot != st.slot) {
             sim_fail(w, "slots", "name %d: client %d was told %lld of %.8s",
                      g->name, client, (long long)st.slot, h->id);
+        }
+    }
+}
+
+/* No two who hold have one slot. */
+static void look_at_two(struct sim_world *w, int client,
+                        const struct sim_grant *g, int ret_of[][SIM_SLOTS])
+{
+    struct snib_status st;
+    snib__engine_status(w->client[client].engine, sim_now(w, client), g->acq,
+                        &st);
+    if (st.kind != SNIB_KIND_PERMITS || st.slot >= SIM_SLOTS ||
+        (st.state != SNIB_STATE_HELD && st.state != SNIB_STATE_AT_RISK)) {
+        return;
+    }
+    int *of = &ret_of[g->name][st.slot];
+    if (*of) {
+        sim_fail(w, "slots", "name %d: clients %d and %d both have %d",
+                 g->name, *of - 1, client, (int)st.slot);
+    }
+    *of = client + 1;
+}
+
+void theorem_slots_held(struct sim_world *w)
+{
+    int of[SIM_NAMES][SIM_SLOTS] = {{0}};
+    if (w->opt.flavour != SIM_PERMITS || (w->p1_off && !sim_recovery(w))) {
+        return;
+    }
+    for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
+        int client = i / w->opt.owners;
+        const struct sim_owner *l = &w->client[client].owner[i % w->opt.owners];
+        struct sim_grant g[SIM_GRANTS];
+        int n = l->forced ? 0 : sim_grants(l, g);
+        for (int k = 0; k < n; k++) {
+            look_at_two(w, client, &g[k], of);
         }
     }
 }

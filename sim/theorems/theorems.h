@@ -88,6 +88,7 @@ void theorem_one_upgrade(struct sim_world *, const struct sim_step *);
 /* At the clients: */
 void theorem_permits_held(struct sim_world *);
 void theorem_slots_told(struct sim_world *);
+void theorem_slots_held(struct sim_world *);
 void theorem_token_entered(struct sim_world *, int name, int kind,
                            int64_t token);
 bool theorem_refusal_of_kind(const struct sim_world *, const struct sim_owner *,
@@ -169,6 +170,11 @@ bool sim_is_sound(const struct sim_world *, int client);
 
 /* Worlds of witnesses: one is through; and now and then. */
 void theorem_witness_leaves_nothing(struct sim_world *);
+
+/* Is there a connection that nobody has used since it went dead? */
+bool sim_unnoticed(const struct sim_world *);
+/* Was every fault over, and noticed, by then? */
+bool sim_was_calm(const struct sim_world *, int64_t since);
 
 /* Does the client hear what the server says to it? */
 bool sim_listens(const struct sim_world *, int client);

@@ -7,7 +7,8 @@
  * it) and nothing happens to it meanwhile, the server must see the end of that
  * request within a few hops. Excused: locks with a lock-delay, where a lost
  * grant is left to end by itself and no tombstone keeps a late copy of its
- * request out; and the time after healing. */
+ * request out; in a database a request that had ended, and waits again since
+ * data were lost: nobody knows it there; and the time after healing. */
 #include <string.h>
 
 #include "sim/world.h"
@@ -45,8 +46,7 @@ void theorem_unwanted_pushed(struct sim_world *w, const struct sim_seen *s)
     struct sim_resource *r = &w->resource[s->name];
     int c = sim_client_of(w, s->client);
     r->unwanted_since = 0;
-    /* In a database what is there again after a loss of data is known to nobody. */
-    bool unknown = sim_sql(w) && w->told.lost_at;
+    bool unknown = sim_sql(w) && sim_waits_again(w, s->name, s->request);
     if (c >= 0 && !unknown && !w->opt.delay_ms && !wanted(w, c, s->name) &&
         sound(w, c)) {
         r->unwanted_since = w->t;

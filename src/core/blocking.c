@@ -174,7 +174,8 @@ static void blocking_notified(struct snib__store *s, snib_instant now)
     uint32_t n;
     do {
         n = s->ops->notified(s->instance, ids, IDS_AT_ONCE);
-        if (n > IDS_AT_ONCE) {
+        if (n > IDS_AT_ONCE) { /* … or ended by force */
+            s->out->missed = true;
             blocking_poll_all(s, now);
             return;
         }

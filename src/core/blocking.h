@@ -44,7 +44,7 @@
 /* A waiter does not poll more often than this. */
 #define SNIB__POLL_FLOOR_MS 10
 /* notified() may return this instead of a count: some notification did not fit,
- * so any waiting request may have been granted. */
+ * so any waiting request may have been granted, and any grant ended by force. */
 #define SNIB__NOTIFIED_ALL UINT32_MAX
 
 /* ops must stay valid as long as the store. */

@@ -270,6 +270,18 @@ static void ring_for_all_executes_every_waiter(void **state)
     assert_int_equal(n, N);
 }
 
+/* What was not told may have been that a grant was ended by force. */
+static void ring_for_all_asks_for_what_is_held(void **state)
+{
+    (void)state;
+    struct snib__input in = {.kind = SNIB__IN_NOTIFIED};
+    st->input(store, at(1), &in);
+    assert_false(out.missed);
+    fake.id_count = SNIB__NOTIFIED_ALL;
+    st->input(store, at(2), &in);
+    assert_true(out.missed);
+}
+
 static void blocked_request_comes_again_unannounced(void **state)
 {
     (void)state;
@@ -636,6 +648,7 @@ int main(void)
         CASE(a_notified_waiter_is_executed_at_once),
         CASE(bell_during_execution_is_not_lost),
         CASE(ring_for_all_executes_every_waiter),
+        CASE(ring_for_all_asks_for_what_is_held),
         CASE(blocked_request_comes_again_unannounced),
         CASE(cancelled_waiter_is_not_polled_and_ends_first),
         CASE(cancel_is_executed_after_what_is_being_executed),
