@@ -170,7 +170,7 @@ enum snib__caps {
     SNIB__SAYS_SENT = 16, /* exec_in() sends nothing of a request before it has
                             called snib__blocking_sends() (core/blocking.h) */
     SNIB__CAN_KEEP = 32,  /* tells who keeps a grant that somebody waits */
-    SNIB__TIED = 64, /* its grants end with their client: none is detached */
+    SNIB__TIED = 64,      /* its grants are their client's: none is detached */
     SNIB__NO_LATCH =
         128 /* readers it has, latches it has not: none is passed */
 };
