@@ -370,8 +370,8 @@ snib_err snib__engine_grant_id(struct snib__engine *e, snib_instant now,
     snib_err err =
         fixed && e->tied
             ? snib__fail(reterr, SNIB_ERR_UNSUPPORTED,
-                         "the grants of this store end with their client, so "
-                         "none can be detached")
+                         "the grants of this store are their client's alone, "
+                         "so none can be detached")
             : snib__grant_id(e, now, ticket, fixed, ret_id, ret_token, reterr);
     engine_settle(e, now);
     return err;

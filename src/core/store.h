@@ -107,6 +107,9 @@ struct snib__out {
     /* Set by the store when it is opened: no lease, with its lock-delay, may be
      * longer; 0: it may. */
     snib_duration lease_most;
+    /* What it can (enum snib__caps): set by the engine to what its table says;
+     * a store that its URL makes another one changes it as it is opened. */
+    uint32_t caps;
     /* Its connections (core/conn.h). The list grows; they stay where they
      * are. */
     struct snib__conn **conn;
@@ -167,7 +170,7 @@ enum snib__caps {
     SNIB__SAYS_SENT = 16, /* exec_in() sends nothing of a request before it has
                             called snib__blocking_sends() (core/blocking.h) */
     SNIB__CAN_KEEP = 32,  /* tells who keeps a grant that somebody waits */
-    SNIB__TIED = 64, /* its grants end with their client: none is detached */
+    SNIB__TIED = 64,      /* its grants are their client's: none is detached */
     SNIB__NO_LATCH =
         128 /* readers it has, latches it has not: none is passed */
 };

@@ -21,7 +21,11 @@ static void child(const struct zoo_child *c)
     char name[ZOO_CHILD_MAX];
     MUST(memchr(c->name, 0, sizeof c->name));
     if (c->what == ZOO_STANDS) {
-        snib__zoo_child_stands(c->id, c->reads, name);
+        if (c->mutex) {
+            snib__zoo_child_mutex(c->id, name);
+        } else {
+            snib__zoo_child_stands(c->id, c->reads, name);
+        }
         MUST(!strncmp(name, c->name, strlen(name)));
     } else if (c->what == ZOO_RECORD) {
         struct zoo_child again;
@@ -43,11 +47,12 @@ static void paired(const struct zoo_view *v, const struct zoo_child *c)
     MUST(c->what != ZOO_RECORD || (record && c->paired == stands));
 }
 
-static void children(const struct snib__jute *body)
+static void children(const struct snib__jute *body, bool mutexes)
 {
     static struct zoo_view view;
     struct snib__jute j = *body;
     bool bad = false;
+    view.mutexes = mutexes;
     if (!snib__zoo_view_read(&view, &j, &bad)) {
         MUST(bad && !view.count);
         return;
@@ -55,6 +60,7 @@ static void children(const struct snib__jute *body)
     for (uint32_t i = 0; i < view.count && i < 64; i++) {
         const struct zoo_request request = {.id = {1, 1}};
         MUST((view.child[i].what == ZOO_STANDS) == (i < view.standing));
+        MUST(i >= view.standing || view.child[i].mutex == mutexes);
         child(&view.child[i]);
         paired(&view, &view.child[i]);
         int ahead = snib__zoo_view_ahead(&view, &request, (int)view.standing);
@@ -77,7 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             int32_t type;
             struct snib__jute event = reply.body, one = reply.body;
             results(&reply.body);
-            children(&reply.body);
+            children(&reply.body, false);
+            children(&reply.body, true);
             (void)snib__zk_read_event(&event, &type);
             snib__zk_read_stat(&one, &stat);
         }

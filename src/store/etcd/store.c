@@ -91,7 +91,8 @@ static void store_settle(struct snib__etcd *e, snib_instant now)
         snib__etcd_session_settle(e, now);
         store_send(e, now);
         more = !snib__list_empty(&e->requests.executed) ||
-               e->session.state != before;
+               e->session.state != before ||
+               snib__nonblocking_is_notified(&e->requests);
         snib__blocking_done(e->requests.table, now, &e->requests.executed);
     }
     store_pass_on(e);

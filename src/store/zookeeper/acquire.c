@@ -180,7 +180,8 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
         snib__zoo_claim_forget(z, k->r->id); /* nothing was made */
     }
     if (snib__zoo_fence_has_failed(z, c, reply) ||
-        (reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE)) {
+        (reply->end == ZOO_SAYS && (reply->zk == SNIB__ZK_NO_NODE ||
+                                    reply->zk == SNIB__ZK_EXISTS_ALREADY))) {
         snib__zoo_step_again(z, now, k);
         return;
     }
@@ -189,19 +190,19 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
 }
 
 /* Append: its node is made. */
-static void acquire_put_node(struct snib__zoo *z, const struct snib__request *r)
+static void acquire_put_node(struct snib__zoo *z, const struct zoo_step *k)
 {
     struct zoo_path path;
     char data[ZOO_DATA], child[ZOO_CHILD_MAX];
-    snib__zoo_child_stands(r->id, snib__zoo_reads(r), child);
-    snib__zoo_path_child(z, r->name, child, &path);
-    snib__zoo_data_of(z, r, 0, data, sizeof data);
-    const struct snib__zk_create create = {
-        .path = path.text,
-        .data = data,
-        .size = strlen(data),
-        .flags = SNIB__ZK_EPHEMERAL | SNIB__ZK_SEQUENTIAL,
-        .creators_own = z->session.logged_in};
+    int32_t flags = snib__zoo_node_of(z, k, child);
+    snib__zoo_path_child(z, k->r->name, child, &path);
+    snib__zoo_data_of(z, k->r, 0, data, sizeof data);
+    const struct snib__zk_create create = {.path = path.text,
+                                           .data = data,
+                                           .size = strlen(data),
+                                           .flags = flags,
+                                           .creators_own =
+                                               z->session.logged_in};
     snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
     snib__zk_put_create(snib__zoo_out(z), &create);
 }
@@ -239,7 +240,7 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
     for (uint32_t i = 0; i < prior.count; i++) {
         snib__zoo_put_version(z, k, SNIB__ZK_DELETE, prior.child[i]);
     }
-    acquire_put_node(z, r);
+    acquire_put_node(z, k);
     snib__zk_put_multi_end(snib__zoo_out(z));
     snib__zoo_step_send(z, now, k, true);
 }
@@ -455,10 +456,12 @@ static void acquire_decide(struct snib__zoo *z, snib_instant now,
     if (k->view.foreign[0]) {
         k->why = SNIB_ERR_CONFIG;
         snprintf(k->words, sizeof k->words,
-                 "%.96s is below this lock's node and no lock of snib's nor of "
-                 "Curator's InterProcessReadWriteLock; name another path in "
-                 "the URL",
-                 k->view.foreign);
+                 "%.96s is below this lock's node and none of %s; name another "
+                 "path in the URL (docs/ZOOKEEPER.md, \"With Curator\")",
+                 k->view.foreign,
+                 z->mutexes ? "Curator's InterProcessMutex"
+                            : "snib's nor of Curator's "
+                              "InterProcessReadWriteLock");
         acquire_leave(z, now, k);
     } else if (acquire_is_odd(z, k, claim, at, &odd)) {
         acquire_remove(z, now, k, &odd, acquire_clean);
