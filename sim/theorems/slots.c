@@ -105,8 +105,8 @@ static void look_at_two(struct sim_world *w, int client,
     }
     int *of = &ret_of[g->name][st.slot];
     if (*of) {
-        sim_fail(w, "slots", "name %d: clients %d and %d both have %d",
-                 g->name, *of - 1, client, (int)st.slot);
+        sim_fail(w, "slots", "name %d: clients %d and %d both have %d", g->name,
+                 *of - 1, client, (int)st.slot);
     }
     *of = client + 1;
 }
