@@ -39,7 +39,8 @@ def built():
 
 @pytest.fixture
 def look(one, built):
-    with one.client() as client:
+    # its session is not kept alive while a JVM starts
+    with one.client(session_ms=60000) as client:
         yield client
 
 
