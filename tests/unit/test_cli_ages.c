@@ -169,7 +169,7 @@ static void a_line_tells_each_age_and_each_rest(void **state)
         snprintf(
             text, sizeof text,
             "held by 1 reader: a for %s, lease %s; to requests that do not fit "
-            "beside them closed for %s more, the lock-delay of a, which "
+            "with them closed for %s more, the lock-delay of a, which "
             "ended without a release",
             d, d, d);
         assert_string_equal(got, text);
