@@ -44,25 +44,36 @@ def missing():
 
 
 class World:
-    """What clients and nemesis share in one round."""
+    """What clients and nemesis share in one round. made: the store, when it
+    is there already."""
+    # What clients ask for.
+    lock, lease_ms, request_ms = "n", DriverClient.LEASE_MS, 500
+    waits_ms, long_hold_s = (0, 50, 400, 1500), 1.3 * lease_ms / 1000
+    free_within_ms = FREE_WITHIN_MS
 
-    def __init__(self, store, kind, seed, seconds, folder):
+    def __init__(self, store, kind, seed, seconds, folder, made=None):
         self.folder, self.seconds = folder, seconds
         self.random = random_module.Random(f"{store}/{kind}/{seed}")
         self.history = History(self.path("history.jsonl"))
         self.resource = Resource(
             self.path("resource.json"),
-            lambda **line: self.history("fence", lock="n", **line))
+            lambda **line: self.history("fence", lock=self.lock, **line))
         self.resource.make()
         self._over = threading.Event()
         self.faults = {}
         self.drivers, self.clis = [], []
         self.granted = []  # of what kind, in their order; "": a mutex
         self.holder = ""  # the process that was the last to enter
-        self.store = STORES[store](kind, folder)
+        self.inside = ""  # it, until it has left its section
+        self.store = made or STORES[store](kind, folder)
 
     def path(self, name):
         return os.path.join(self.folder, name)
+
+    def url_of(self, index):
+        """The store, for this client."""
+        del index
+        return self.store.url
 
     @staticmethod
     def new_random(seed):
@@ -119,17 +130,18 @@ def _torment(world, kinds):
         world.pause(world.random.uniform(0.05, 0.3))
 
 
-def _last_word(world):
+def last_word(world):
     """A process that no fault touches gets the lock, and reads the end."""
     begun = boot_ns()
     with Driver() as driver:
         driver.open(world.store.direct_url)
-        driver.lock("n", lease_ms=5000)
-        answer = driver.start_acquire("n", wait_ms=FREE_WITHIN_MS).answer(30)
+        driver.lock(world.lock, id="n", lease_ms=5000)
+        answer = driver.start_acquire(
+            "n", wait_ms=world.free_within_ms).answer(30)
         if not answer.ok:
             world.history("stuck", err=answer.err, text=answer.text)
         else:
-            who = {"p": "last", "owner": "last/main", "lock": "n"}
+            who = {"p": "last", "owner": "last/main", "lock": world.lock}
             ident = world.history.new_id()
             world.history("acquire", e="invoke", id=ident, t=begun, **who)
             world.history("acquire", e="ok", id=ident, grant="last.1",
@@ -167,7 +179,7 @@ def run_round(store, kind, seed, seconds=1.5, keep=False):
             world.end()
             world.join()
             world.close()
-        _last_word(world)
+        last_word(world)
         for text in world.store.problems():
             world.history("residue", text=text)
     finally:

@@ -1,5 +1,6 @@
 """Who wants the lock: callers of driver processes, and `snib run`."""
 
+import contextlib
 import os
 import subprocess
 import threading
@@ -40,8 +41,9 @@ class DriverClient:
 
     def _start(self):
         driver = Driver()
-        driver.open(self.world.store.url, request_ms=500)
-        driver.lock("n", lease_ms=self.LEASE_MS)
+        world = self.world
+        driver.open(world.url_of(self.index), request_ms=world.request_ms)
+        driver.lock(world.lock, id="n", lease_ms=world.lease_ms)
         with self._lock:
             self._count += 1
             self.driver, self.p = driver, f"d{self.index}.{self._count}"
@@ -52,13 +54,21 @@ class DriverClient:
 
     # -- nemesis --------------------------------------------------------------
 
-    def freeze(self, seconds):
+    @contextlib.contextmanager
+    def frozen(self):
+        """Inside, the process stands still."""
         driver, p = self.current()
         begun = boot_ns()
         driver.freeze()
-        self.world.pause(seconds)
-        driver.thaw()
-        self.world.history("frozen", t=begun, p=p, until=boot_ns())
+        try:
+            yield driver
+        finally:
+            driver.thaw()
+            self.world.history("frozen", t=begun, p=p, until=boot_ns())
+
+    def freeze(self, seconds):
+        with self.frozen():
+            self.world.pause(seconds)
 
     def kill(self):
         driver, p = self.current()
@@ -104,7 +114,8 @@ class Caller:
     def __init__(self, world, driver, p, caller, random):
         self.world, self.driver, self.p = world, driver, p
         self.caller, self.random = caller, random
-        self.who = {"p": p, "owner": f"{p}/{caller}", "lock": "n"}
+        self.who = {"p": p, "owner": f"{p}/{caller}",
+                    "lock": world.lock}
 
     def _end(self, op, ident, answer, **more):
         verdict = ("ok" if answer.ok else
@@ -118,15 +129,15 @@ class Caller:
         """The Grant, or None."""
         ident = self.world.history.new_id()
         # A try is bounded by request_ms.
-        self.world.history("acquire", e="invoke", id=ident,
-                           limit_ms=max(wait_ms, 500), **self.who)
+        self.world.history("acquire", e="invoke", id=ident, limit_ms=max(
+            wait_ms, self.world.request_ms), **self.who)
         pending = self.driver.start_acquire("n", on=self.caller, wait_ms=wait_ms)
         grant, answer = pending.grant, pending.answer(HANG_S)
         grant.answer = answer
         more = {}
         if answer.ok:
             more = {"token": answer.token, "holds": answer.holds,
-                    "lease_ms": DriverClient.LEASE_MS,
+                    "lease_ms": self.world.lease_ms,
                     "grant": f"{self.p}.{grant.id}"}
         return grant if self._end("acquire", ident, answer, **more) else None
 
@@ -134,7 +145,7 @@ class Caller:
         ident = self.world.history.new_id()
         name = f"{self.p}.{grant.id}"
         self.world.history("release", e="invoke", id=ident, grant=name,
-                           limit_ms=1000, **self.who)
+                           limit_ms=2 * self.world.request_ms, **self.who)
         answer = grant.start_release().answer(HANG_S)
         return self._end("release", ident, answer, grant=name)
 
@@ -148,7 +159,7 @@ class Caller:
 
     def section(self):
         random = self.random
-        grant = self.acquire(random.choice([0, 50, 400, 1500]))
+        grant = self.acquire(random.choice(self.world.waits_ms))
         if grant is None:
             self.world.pause(random.uniform(0.005, 0.05))
             return
@@ -165,15 +176,16 @@ class Caller:
         self.world.pause(random.uniform(0.0, 0.03))
 
     def _protected(self, grant, held):
-        """Add an element, in 1 of 16 cases for longer than the lease."""
+        """Add an element, in 1 of 16 cases for as long as the world says:
+        longer than the lease."""
         random, token = self.random, grant.token
         element = self.world.history.new_id()
         line = {"element": element, "token": token, "p": self.p}
         self.world.history("write", e="invoke", **line)
         found = self.world.resource.enter(token)
         self.world.granted.append("")
-        self.world.holder = self.p
-        hold = (1.3 * DriverClient.LEASE_MS / 1000 if random.random() < 1 / 16
+        self.world.holder = self.world.inside = self.p
+        hold = (self.world.long_hold_s if random.random() < 1 / 16
                 else random.choice([0, 0, 0.02, 0.05, 0.1, 0.2]))
         until = time.monotonic() + hold
         while held and time.monotonic() < until:
@@ -185,6 +197,8 @@ class Caller:
                        token, found[0] + 1, found[1] + [[token, element]]))
         self.world.history("write", e="ok" if written else "fail", **line)
         self.probe(grant)  # was it held to the end?
+        if self.world.inside == self.p:
+            self.world.inside = ""
 
 
 def snib_binary():
@@ -214,15 +228,16 @@ class CliClient:
         random = self.world.new_random(seed)
         env = {key: value for key, value in os.environ.items()
                if not key.startswith("SNIB_")}
-        env["SNIB_URL"] = self.world.store.url
+        env["SNIB_URL"] = self.world.url_of(self.index)
         count = 0
         while not self.world.over():
             count += 1
             p = f"c{self.index}.{count}"
             hold = 1300 if random.random() < 0.1 else random.choice(
                 [0, 20, 100, 300])
-            argv = [snib_binary(), "run", "-q", "-t", "1s", "-w", "1500ms",
-                    "n", "--", PYTHON, "-S", "-E",
+            argv = [snib_binary(), "run", "-q", "-t", "1s", "-w",
+                    f"{max(self.world.waits_ms)}ms", self.world.lock, "--",
+                    PYTHON, "-S", "-E",
                     os.path.join(HERE, "section.py"),
                     self.world.history.path, self.world.resource.path, p,
                     str(self.world.history.new_id()), str(hold),

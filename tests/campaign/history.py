@@ -18,6 +18,7 @@ fail, unknown), id (of the operation), grant, token, began, ended.
     frozen    p, until (null: to the end)
     blackout  began, ended              the store answered nobody in there
     nemesis   kind, lossy, what         a fault; lossy: exclusion may fail
+    effect    seen, what                how often it was seen to do what
     pulse     gap_ms                    the machine kept a thread waiting
     meta      store, kind, seed, eps_ms, ended
 """

@@ -3,11 +3,15 @@
 
 usage: ./dev campaign --minutes N [--seed S] [--kind KIND] [--seconds ROUND]
                       [--keep] [STORE…]
+       ./dev campaign --pairs all|list|[STORE]:[FAULT],… [--seed S] [--keep]
 
 STORE: file, redis, quorum: one lock; file-shared, redis-shared,
 memory-shared: readers, writers and permits (kinds.py). None: all of them.
 Rounds go in turn through the stores and the kinds of faults ("mixed" draws
 each fault anew); round i of seed S has the seed S + i.
+
+--pairs: PostgreSQL, MariaDB, etcd, ZooKeeper and RabbitMQ, each with its faults,
+one after the other, 16 clients at a time (pairs.py); `list` names them.
 
 Each history has two judges, who share nothing but the file: checker.py, and,
 where one lock is what it is about, porcupine with a model of its own (judge/;
@@ -35,6 +39,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import campaign  # noqa: E402
 import kinds  # noqa: E402
 import nemesis  # noqa: E402
+import pairs  # noqa: E402
 import second  # noqa: E402
 from campaign import Skip, missing  # noqa: E402
 
@@ -82,7 +87,10 @@ class Parser(argparse.ArgumentParser):
 
 def arguments():
     parser = Parser(prog="./dev campaign")
-    parser.add_argument("--minutes", type=float, required=True)
+    parser.add_argument("--minutes", type=float)
+    parser.add_argument("--pairs", metavar="WHICH",
+                        help="all, list, or names: STORE, STORE:FAULT, :FAULT,"
+                        " with commas between them")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--kind")
     parser.add_argument("--seconds", type=float, default=3.0,
@@ -97,6 +105,12 @@ def arguments():
             parser.error(f"no such store: {store} (there are:"
                          f" {' '.join(sorted(STORES))})")
     given.stores = given.stores or sorted(STORES)
+    if (given.minutes is None) == (given.pairs is None):
+        parser.error("either --minutes or --pairs")
+    if given.pairs not in (None, "list"):
+        given.pairs = pairs.chosen(given.pairs)
+        if given.pairs is None:
+            parser.error("no such pair; --pairs list names them")
     if given.kind and not any(given.kind in STORES[store]
                               for store in given.stores):
         parser.error(f"no such kind of fault: {given.kind}")
@@ -176,11 +190,17 @@ class Sums:
 
 def main():
     given = arguments()
+    if given.pairs == "list":
+        print(pairs.listed())
+        return 0
     if missing():
         print(f"campaign: skipped: {missing()}")
         return 77
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     given.single = second.missing()
+    if given.pairs:
+        return 1 if pairs.play_all(given.pairs, given.seed, given.single,
+                                   given.keep) else 0
     sums, began = Sums(), time.monotonic()
     end = began + given.minutes * 60
     print(f"campaign: seed {given.seed}", flush=True)

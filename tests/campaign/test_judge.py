@@ -103,6 +103,16 @@ def probes_at_once():
     return story
 
 
+def crowd():
+    """Of two dozen that wait, who came last is granted it first."""
+    story = Story()
+    for i in range(24):
+        at, p = 30 + 20 * i, f"p{i}"
+        story.acquire(p, 24 - i, at, 5 + i, left=500).enter(at + 2, 5 + i)
+        story.probe(p, at + 5, 5 + i, 400).release(p, at + 8, at + 9, 5 + i)
+    return story
+
+
 GOOD = {
     "one after the other":
         then(held().release("a", 40, 45, 5)),
@@ -137,6 +147,7 @@ GOOD = {
     "two locks":
         Story().acquire("a", 0, 10, 5, left=500)
         .acquire("b", 5, 50, 4, left=500, lock="m"),
+    "two dozen at once": crowd(),
     "a command after the other": commands(60),
     "a stale owner before the next one came in":
         then(held(40)).enter(70, 5).enter(80, 6),
@@ -202,6 +213,8 @@ BAD = {
     "a token is given twice":
         (Story().acquire("a", 0, 10, 5).release("a", 20, 30, 5)
          .acquire("b", 40, 50, 5), "b/l0 was granted token 5"),
+    "one of two dozen still holds":
+        (crowd().probe("p3", 120, 8, 400), "p3/l0 was told that it holds"),
     "two commands at once":
         (commands(45), "c1 was told that it holds"),
     "a stale owner comes in":

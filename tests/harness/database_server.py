@@ -80,7 +80,7 @@ class DatabaseServer:
         self.data = os.path.join(self.dir, "data")
         self.log_path = os.path.join(self.dir, "log")
         self.port = 0
-        self.child = None
+        self.child = self.env = None  # env: of its process; None: ours
         atexit.register(self.close)
         run(["cp", "-a", self.made(), self.data])
         if start:
@@ -105,7 +105,8 @@ class DatabaseServer:
                 self.port = free_port()
             with open(self.log_path, "ab") as log:
                 self.child = process.spawn(
-                    self.command(), cwd=self.dir, stdin=subprocess.DEVNULL,
+                    self.command(), cwd=self.dir, env=self.env,
+                    stdin=subprocess.DEVNULL,
                     stdout=log, stderr=subprocess.STDOUT, **self.who())
             if not wait:
                 return self
@@ -152,12 +153,17 @@ class DatabaseServer:
             self.child.wait(timeout=60)
 
     def freeze(self):
-        for pid in self.pids():
-            os.kill(pid, signal.SIGSTOP)
+        """The one that makes the others first: none is made meanwhile."""
+        process.freeze(self.child)
+        self._signal(signal.SIGSTOP)
 
     def thaw(self):
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number):
         for pid in self.pids():
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def close(self):
         if self.child is not None:

@@ -6,6 +6,7 @@ meant: it knows enough of the protocol to find the n-th answer.
     rule = proxy.hold("words of a statement"); …; rule.go_on.set()
     rule = proxy.be_late("words of a statement"); …; rule.go_on.set()
     rule = proxy.put_instead("words of a statement", "others")
+    proxy.partition(); …; proxy.heal()
 
 Each connection has two threads. A rule is looked at for each piece that a
 client sends: when its words stand in it, nothing that the server says from then
@@ -35,6 +36,9 @@ class StreamProxy:
         self.words_of_texts = words_of_texts
         self.rules, self.puts, self.pairs = [], [], []
         self.held = False
+        self.through = threading.Event()
+        self.through.set()
+        self.kept_back = 0  # pieces that came during a partition
         self.lock = threading.Lock()
         self.ear = socket.socket()
         self.ear.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -74,6 +78,9 @@ class StreamProxy:
             if not data:
                 self._cut(pair)
                 return
+            if not self.through.is_set():
+                self.kept_back += 1
+                self.through.wait(60)
             if source == "client":
                 data = self._put_instead(data)
                 self._look(pair, data)
@@ -151,6 +158,13 @@ class StreamProxy:
         self.puts.append(rule)
         return rule
 
+    def partition(self):
+        """Nothing gets through, either way, before heal(); then it comes late."""
+        self.through.clear()
+
+    def heal(self):
+        self.through.set()
+
     def _cut(self, pair, ends=("client", "server")):
         for end in ends:
             try:
@@ -161,14 +175,17 @@ class StreamProxy:
             pair[end].close()
 
     def cut(self):
-        """All connections, now."""
+        """All connections, now. How many it were."""
         with self.lock:
             pairs, self.pairs = self.pairs, []
+        there = sum(pair["client"].fileno() != -1 for pair in pairs)
         for pair in pairs:
             self._cut(pair)
+        return there
 
     def close(self):
         self.ear.close()
+        self.heal()
         self.cut()
 
     def __enter__(self):

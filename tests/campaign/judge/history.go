@@ -257,10 +257,30 @@ func (h *history) operations() {
 			h.add(t.lock, input{verb: stands, token: t.token, who: t.owner}, until, until)
 		}
 	}
-	if h.forgot != never {
-		for lock := range h.ops {
+	for lock, ops := range h.ops {
+		order(ops)
+		if h.forgot != never {
 			h.add(lock, input{verb: forgot}, h.forgot, h.forgot)
 		}
+	}
+}
+
+// order tells each token that was given which one comes before it: the next lower
+// one, but for those that were asked for later. (Those are found by themselves.)
+func order(ops []porcupine.Operation) {
+	for i := range ops {
+		in := ops[i].Input.(input)
+		if in.verb != acquired {
+			continue
+		}
+		for _, op := range ops {
+			other := op.Input.(input)
+			if other.verb == acquired && other.token < in.token &&
+				other.token > in.after && op.Call <= ops[i].Return {
+				in.after = other.token
+			}
+		}
+		ops[i].Input = in
 	}
 }
 

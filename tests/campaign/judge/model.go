@@ -89,9 +89,10 @@ type input struct {
 	verb  verb
 	owner int
 	token int64
-	more  bool // acquired: this owner was given this token before
-	ok    bool // entered, written: accepted
-	open  bool // entered: without an answer
+	more  bool  // acquired: this owner was given this token before
+	after int64 // acquired: the next lower token of the history; 0: none
+	ok    bool  // entered, written: accepted
+	open  bool  // entered: without an answer
 	who   string
 }
 
@@ -161,7 +162,10 @@ func (s state) acquired(in input) []state {
 		}
 		return s.when(s.forgot)
 	}
-	if in.token <= s.highest {
+	// In each order that there may be, all of the history's tokens rise: so the
+	// next lower one was given just before. Of sixteen that wait at once only
+	// one is tried next, then, and not each subset of them.
+	if in.token <= s.highest || in.after != s.highest {
 		return nil
 	}
 	s.owner, s.holds, s.token, s.highest = in.owner, 1, in.token, in.token
