@@ -5,8 +5,10 @@
  *     redis+sentinel://HOST:PORT,…/SERVICE/DB  the Sentinels, sorted
  *     redis+unix:PATH?db=DB     also for redis://…?socket=PATH
  *     file:PATH                 as realpath(3) gives it
- *     postgres://HOST:PORT/DATABASE?schema=SCHEMA
- *     mysql://HOST:PORT/DATABASE?prefix=PREFIX
+ *     postgres://HOST:PORT/DATABASE?schema=SCHEMA  of a dialect
+ *                               ?dialect=DIALECT&table=TABLE&schema=SCHEMA
+ *     mysql://HOST:PORT/DATABASE?prefix=PREFIX  of a dialect
+ *                               ?dialect=DIALECT&table=TABLE
  *     etcd://HOST:PORT,…?prefix=PREFIX  the members, sorted; of a dialect
  *                               ?dialect=DIALECT, or both
  *     zookeeper://HOST:PORT,…/PATH  the servers, sorted; with Curator's mutexes
@@ -144,8 +146,10 @@ void snib__identity_sentinel(struct snib__buf *b, const struct snib__url *url)
  * stores in one database apart. */
 static void identity_put_database(struct snib__buf *b,
                                   const struct snib__url *url, unsigned port,
-                                  const char *key)
+                                  const char *key, const char *public)
 {
+    const char *dialect = snib__url_query(url, "dialect");
+    const char *otherwise = dialect ? public : "snib";
     const char *path = identity_or_else(url->path, "");
     const char *database = path + strspn(path, "/");
     const char *socket = snib__url_query(url, "socket");
@@ -160,19 +164,29 @@ static void identity_put_database(struct snib__buf *b,
     } else {
         snib__buf_printf(b, ":%u", url->port ? url->port : port);
     }
-    snib__buf_printf(b, "/%s?%s=%s",
-                     *database ? database : identity_or_else(url->user, ""),
-                     key, identity_or_else(snib__url_query(url, key), "snib"));
+    snib__buf_printf(b, "/%s?",
+                     *database ? database : identity_or_else(url->user, ""));
+    if (dialect) {
+        snib__buf_printf(
+            b, "dialect=%s&table=%s%s", dialect,
+            identity_or_else(snib__url_query(url, "table"), "shedlock"),
+            otherwise ? "&" : "");
+    }
+    if (otherwise) {
+        snib__buf_printf(
+            b, "%s=%s", key,
+            identity_or_else(snib__url_query(url, key), otherwise));
+    }
 }
 
 void snib__identity_postgres(struct snib__buf *b, const struct snib__url *url)
 {
-    identity_put_database(b, url, 5432, "schema");
+    identity_put_database(b, url, 5432, "schema", "public");
 }
 
 void snib__identity_mysql(struct snib__buf *b, const struct snib__url *url)
 {
-    identity_put_database(b, url, 3306, "prefix");
+    identity_put_database(b, url, 3306, "prefix", NULL);
 }
 
 static void identity_put_nodes(struct snib__buf *b, const struct snib__url *url,

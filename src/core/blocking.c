@@ -217,6 +217,15 @@ static snib_instant blocking_due(const struct snib__store *s)
 
 /* -- out ------------------------------------------------------------------ */
 
+/* Where nobody is told. They must not ask in step. */
+static snib_duration blocking_poll_by_chance(struct snib__store *s)
+{
+    int64_t floor = snib__ms(SNIB__POLL_FLOOR_MS).ns;
+    int64_t more = s->out->poll.ns > floor ? s->out->poll.ns - floor : 1;
+    return (snib_duration){floor +
+                           (int64_t)snib__rng_below(&s->rng, (uint64_t)more)};
+}
+
 /* When to poll again. Only the first two in the queue time their poll to the
  * end of the holder's lease; the jitter is positive, so that they find it over.
  * These two may also lose their grant by a lost notification, since a pushed
@@ -310,8 +319,9 @@ static void blocking_come_back(struct snib__store *s, snib_instant now,
             return;
         }
         if (!ending) {
-            snib__heap_set(&s->heap, &r->store.timer,
-                           snib__after(now, blocking_poll_after(s, r)));
+            snib_duration poll = s->out->poll.ns ? blocking_poll_by_chance(s)
+                                                 : blocking_poll_after(s, r);
+            snib__heap_set(&s->heap, &r->store.timer, snib__after(now, poll));
         }
         snib__list_push(&s->out->answered, &r->link);
         return;

@@ -110,6 +110,10 @@ struct snib__out {
     /* What it can (enum snib__caps): set by the engine to what its table says;
      * a store that its URL makes another one changes it as it is opened. */
     uint32_t caps;
+    /* Set by a blocking store when it is opened: who waits there is told by
+     * nobody, and asks again after a time by chance up to this; 0: as in
+     * core/blocking.h. */
+    snib_duration poll;
     /* Its connections (core/conn.h). The list grows; they stay where they
      * are. */
     struct snib__conn **conn;

@@ -212,6 +212,29 @@ static void waiter_is_polled_at_the_holders_end_within_the_cap(void **state)
     }
 }
 
+static void who_is_told_by_nobody_asks_again_by_chance(void **state)
+{
+    int64_t least = INT64_MAX, most = 0;
+    (void)state;
+    out.poll.ns = 100 * 1000000;
+    for (int i = 0; i < 200; i++) {
+        struct snib__request r = spec(SNIB__ACQUIRE);
+        start(&r);
+        r.lease.ns = 30000 * INT64_C(1000000);
+        r.said.left.ns = i % 2 ? 20000 * INT64_C(1000000) : 1;
+        finish(&r, SNIB__QUEUED, 0);
+        expect_answer(&r, SNIB__QUEUED);
+        int64_t due = st->due(store).ns / 1000000;
+        assert_in_range(due, 10, 100);
+        least = due < least ? due : least;
+        most = due > most ? due : most;
+        tick(due + 1);
+        finish(&r, SNIB__DONE, due + 2);
+        expect_answer(&r, SNIB__DONE);
+    }
+    assert_true(least < 20 && most > 90);
+}
+
 static void a_notified_waiter_is_executed_at_once(void **state)
 {
     (void)state;
@@ -645,6 +668,7 @@ int main(void)
     const struct CMUnitTest cases[] = {
         CASE(request_goes_to_exec_and_its_answer_out),
         CASE(waiter_is_polled_at_the_holders_end_within_the_cap),
+        CASE(who_is_told_by_nobody_asks_again_by_chance),
         CASE(a_notified_waiter_is_executed_at_once),
         CASE(bell_during_execution_is_not_lost),
         CASE(ring_for_all_executes_every_waiter),

@@ -62,6 +62,23 @@ static void the_text_is_for_the_schema_of_the_url(void **state)
     assert_null(strstr(text, "snib."));
 }
 
+static void of_a_dialect_it_is_its_table(void **state)
+{
+    (void)state;
+    assert_int_equal(schema_of("postgres://h/d?dialect=shedlock", sizeof text),
+                     SNIB_ERR_OK);
+    assert_int_equal(
+        strncmp(text, "CREATE TABLE IF NOT EXISTS public.shedlock(", 43), 0);
+    assert_int_equal(
+        schema_of("postgres://h/d?dialect=shedlock&schema=s&table=t",
+                  sizeof text),
+        SNIB_ERR_OK);
+    assert_non_null(strstr(text, "EXISTS s.t("));
+    assert_int_equal(schema_of("postgres://h/d?dialect=x", sizeof text),
+                     SNIB_ERR_USAGE);
+    assert_string_equal(text, "");
+}
+
 static void a_schema_that_needs_quotes_is_refused(void **state)
 {
     static const char *const bad[] = {"My", "1st", "a-b", "", "a%22b"};
@@ -130,6 +147,7 @@ int main(void)
 #if SNIB_WITH_POSTGRES
         cmocka_unit_test(the_text_makes_all_tables),
         cmocka_unit_test(the_text_is_for_the_schema_of_the_url),
+        cmocka_unit_test(of_a_dialect_it_is_its_table),
         cmocka_unit_test(a_schema_that_needs_quotes_is_refused),
         cmocka_unit_test(too_little_room_is_refused),
         cmocka_unit_test(without_memory_it_says_so),

@@ -139,16 +139,26 @@ static const struct snib__sql_question doctor_questions[] = {
     {SNIB__MY_DOCTOR_LISTENERS, doctor_see_listeners, "wake-up"},
 };
 
+/* Of a dialect. */
+static const struct snib__sql_question doctor_recipe[] = {
+    {SNIB__MY_DOCTOR_SERVER, doctor_see_server, "server"},
+    {SNIB__MY_DOCTOR_DURABLE, doctor_see_durable, "durable"},
+    {SNIB__MY_DOCTOR_ISOLATION, doctor_see_isolation, "isolation"},
+    {SNIB__MY_DOCTOR_REPLICAS, doctor_see_replicas, "replicas"},
+    {SNIB__SQL_DO_RECIPE_DOCTOR, snib__sql_recipe_see_doctor, "dialect"},
+};
+
 /* Each right by a statement that needs it and does nothing: the lists of rights
  * that the server has are of users, roles and wildcards. */
 static void doctor_rights(struct snib__sql_doctor *d)
 {
     struct snib__sql_session *s = d->session;
-    const char *prefix = snib__my_of(&s->sql)->store->prefix;
+    const struct snib__mysql *p = snib__my_of(&s->sql)->store;
     const char *right, *text;
     struct snib__buf missing;
     snib__buf_init(&missing, 2000);
-    for (int i = 0; (text = snib__my_right(i, &right)) && s->conn->up; i++) {
+    for (int i = 0;
+         (text = snib__my_right(p->recipe.on, i, &right)) && s->conn->up; i++) {
         snib__sql_script_clear(&s->script);
         snib__sql_add_text(&s->script, text);
         snib__sql_sync(&s->script);
@@ -156,7 +166,7 @@ static void doctor_rights(struct snib__sql_doctor *d)
             s->sql.fault.code == SNIB_ERR_DENIED) {
             snib__buf_puts(&missing,
                            snib__buf_size(&missing) ? ", " : "missing: ");
-            snib__my_expand(prefix, right, NULL, NULL, &missing);
+            snib__my_expand(p->prefix, right, NULL, NULL, &missing);
         }
     }
     bool all = snib__buf_size(&missing) == 0;
@@ -177,9 +187,12 @@ snib__sql_end snib__my_doctor(struct snib__sql *q, struct snib__request *r)
                                  .address = &s->store->address,
                                  .page = "docs/MYSQL.md",
                                  .wall_offset_ns = s->store->wall_offset_ns};
-    snib__sql_end end = snib__sql_doctor_ask(&d, doctor_questions,
-                                             sizeof doctor_questions /
-                                                 sizeof doctor_questions[0]);
+    bool recipe = s->store->recipe.on;
+    size_t count = recipe
+                       ? sizeof doctor_recipe / sizeof doctor_recipe[0]
+                       : sizeof doctor_questions / sizeof doctor_questions[0];
+    snib__sql_end end = snib__sql_doctor_ask(
+        &d, recipe ? doctor_recipe : doctor_questions, count);
     if (!end) {
         doctor_rights(&d);
     }

@@ -76,6 +76,9 @@ static const struct errors_known errors_known[] = {
     {1054, SNIB__SQL_REFUSED, SNIB_ERR_CONFIG,
      "a table of snib has other columns than this snib knows; use the newer "
      "snib everywhere, or another prefix (?prefix=)"},
+    {1406, SNIB__SQL_REFUSED, SNIB_ERR_USAGE, SNIB__RECIPE_TOO_LONG},
+    {1300, SNIB__SQL_REFUSED, SNIB_ERR_USAGE, SNIB__RECIPE_NO_TEXT},
+    {1366, SNIB__SQL_REFUSED, SNIB_ERR_USAGE, SNIB__RECIPE_NO_TEXT},
     {1665, SNIB__SQL_REFUSED, SNIB_ERR_CONFIG,
      "the server's binlog_format is STATEMENT; set it to MIXED or ROW"},
     {1286, SNIB__SQL_REFUSED, SNIB_ERR_CONFIG, "the server has no InnoDB"},
@@ -139,6 +142,10 @@ snib_err snib__my_fail(const struct snib__mysql *p, int code, const char *text,
     const struct errors_known *k = errors_find(code);
     char words[200];
     snib__sql_clean(&p->address, text, words, sizeof words);
+    if (p->recipe.on && (code == 1146 || code == 1054)) {
+        return snib__fail(e, k->err, SNIB__RECIPE_CHANGED, p->address.where,
+                          p->prefix);
+    }
     return snib__fail(e, k->err, "%s: %s", p->address.where,
                       k->words ? k->words : words);
 }

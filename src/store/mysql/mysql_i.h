@@ -9,6 +9,7 @@
 #include "store/mysql/mysql.h"
 #include "store/sql/address.h"
 #include "store/sql/host.h"
+#include "store/sql/recipe.h"
 
 /* The number of the tables' layout, in meta. */
 #define SNIB__MY_SCHEMA 1
@@ -86,9 +87,11 @@ enum snib__my_statement { /* besides those of store/sql/tables.h */
 const char *snib__my_text(int statement);
 /* One of the statements that make the tables; NULL: there are no more. */
 const char *snib__my_table(int index);
+/* What makes the table of a dialect. */
+extern const char snib__my_recipe_table[];
 /* One of the rights that are needed: a statement that needs it and does nothing.
  * *ret_right: its name. NULL: there are no more. */
-const char *snib__my_right(int index, const char **ret_right);
+const char *snib__my_right(bool recipe, int index, const char **ret_right);
 
 /* -- a connection (conn.c, connect.c) -------------------------------------- */
 
@@ -236,7 +239,8 @@ struct snib__mysql {
     int stop; /* an eventfd; readable: the client stops */
     uint64_t client[2];
     struct snib__sql_address address;
-    char prefix[64];
+    char prefix[64]; /* of a dialect: the table */
+    struct snib__sql_recipe recipe;
     char *password_file;    /* NULL: none */
     snib_duration request;  /* how long to wait for one answer */
     int64_t wall_offset_ns; /* of this host; 0: not known */

@@ -12,8 +12,8 @@ static const struct snib__sql_driver open_driver;
 
 /* -- the URL --------------------------------------------------------------- */
 
-static const char *const open_keys[] = {"prefix", "tls",           "ca",
-                                        "socket", "password_file", NULL};
+static const char *const open_keys[] = {
+    "prefix", "tls", "ca", "socket", "dialect", "table", "password_file", NULL};
 static const struct snib__sql_scheme open_scheme = {
     .what = "mysql",
     .port = 3306,
@@ -23,7 +23,8 @@ static const struct snib__sql_scheme open_scheme = {
 };
 
 static snib_err open_read_url(struct snib__mysql *p,
-                              const struct snib__url *url, struct snib_error *e)
+                              const struct snib__url *url,
+                              struct snib__out *out, struct snib_error *e)
 {
     const char *prefix = snib__url_query(url, "prefix");
     const char *file = snib__url_query(url, "password_file");
@@ -38,9 +39,16 @@ static snib_err open_read_url(struct snib__mysql *p,
                                e);
     }
     snprintf(p->prefix, sizeof p->prefix, "%s", prefix ? prefix : "snib");
-    p->password_file = snib__strdup(file);
-    return p->password_file || !file ? SNIB_ERR_OK
-                                     : snib__fail_plain(e, SNIB_ERR_NOMEM);
+    err = snib__sql_recipe_open(&p->recipe, url, out, NULL, p->prefix,
+                                sizeof p->prefix, e);
+    if (!err && p->recipe.on && prefix) {
+        err = snib__url_wrong(
+            url, "?prefix= is of snib's own tables; a dialect has ?table=", e);
+    }
+    p->password_file = err ? NULL : snib__strdup(file);
+    return err || p->password_file || !file
+               ? err
+               : snib__fail_plain(e, SNIB_ERR_NOMEM);
 }
 
 /* -- life ------------------------------------------------------------------ */
@@ -105,7 +113,7 @@ snib_err snib__mysql_open_on(const struct snib__store_config *config,
     p->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     open_sessions(p, config);
     bool listens = snib__my_listener_init(&p->listener);
-    snib_err err = open_read_url(p, config->url, e);
+    snib_err err = open_read_url(p, config->url, config->out, e);
     if (!err && (p->stop < 0 || !listens)) {
         err = snib__fail(e, SNIB_ERR_LIMIT,
                          "mysql: no descriptor for its wake-up (ulimit -n)");
@@ -136,6 +144,10 @@ static void open_exec_in(void *instance, snib__session session,
     struct snib__mysql *p = instance;
     struct snib__my_session *s = &p->session[session];
     (void)now; /* the clock is read again before each sending */
+    if (p->recipe.on) {
+        snib__sql_recipe_execute(&s->tables, &p->recipe, chain);
+        return;
+    }
     snib__my_know_notifier(s);
     snib__my_note_waits(p, chain);
     snib__sql_execute(&s->tables.sql, chain);

@@ -85,14 +85,14 @@ void snib__my_expand(const char *prefix, const char *text,
                      const struct snib__sql_item *item, struct snib__buf *ret)
 {
     while (*text) {
-        size_t plain = strcspn(text, "#$[]");
+        size_t plain = strcspn(text, "#~$[]");
         snib__buf_add(ret, text, plain);
         text += plain;
         char mark = *text;
         text += mark != 0;
-        if (mark == '#') {
+        if (mark == '#' || mark == '~') {
             snib__buf_puts(ret, prefix);
-            snib__buf_puts(ret, "_");
+            snib__buf_puts(ret, mark == '#' ? "_" : "");
         } else if (mark == '[') {
             text = script_choose(text, t, item, ret);
         } else if (mark == '$') {

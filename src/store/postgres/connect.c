@@ -300,6 +300,33 @@ static snib__sql_end connect_tables(struct snib__pg_conn *k,
     return end;
 }
 
+/* -- the table of a dialect ------------------------------------------------ */
+
+struct connect_recipe {
+    const struct snib__postgres *p;
+    snib__sql_end end;
+    struct snib_error *fault;
+};
+
+static void connect_see_recipe(void *data, struct snib__sql_rows *rows)
+{
+    struct connect_recipe *seen = data;
+    seen->end = snib__sql_recipe_check(rows, seen->p->schema, seen->fault);
+}
+
+static snib__sql_end connect_recipe(struct snib__pg_conn *k,
+                                    struct snib__sql_script *t,
+                                    snib_instant until,
+                                    struct snib_error *fault)
+{
+    struct connect_recipe seen = {.p = k->store, .fault = fault};
+    snib__sql_script_clear(t);
+    snib__sql_add(t, SNIB__SQL_DO_RECIPE_TABLE, connect_see_recipe, &seen);
+    snib__sql_sync(t);
+    snib__sql_end end = snib__pg_run(k, t, 1, until, fault);
+    return end ? end : seen.end;
+}
+
 /* -- what the tables' functions need of a connection ----------------------- */
 
 static struct snib__pg_conn *connect_of(struct snib__sql_session *s)
@@ -318,7 +345,10 @@ static snib__sql_end connect_all(struct snib__sql_session *s)
     }
     snib__sql_script_init(&t);
     end = connect_look(k, &t, s->sql.until, &s->sql.fault);
-    end = end ? end : connect_tables(k, &t, s->sql.until, &s->sql.fault);
+    if (!end) {
+        end = (k->store->recipe.on ? connect_recipe : connect_tables)(
+            k, &t, s->sql.until, &s->sql.fault);
+    }
     snib__sql_script_free(&t);
     if (end && k->c) {
         snib__pg_quit(k);

@@ -129,6 +129,15 @@ static const struct snib__sql_question doctor_questions[] = {
     {SNIB__PG_DOCTOR_LISTENERS, doctor_see_listeners, "wake-up"},
 };
 
+/* Of a dialect. */
+static const struct snib__sql_question doctor_recipe[] = {
+    {SNIB__PG_DOCTOR_SERVER, doctor_see_server, "server"},
+    {SNIB__PG_DOCTOR_SETTINGS, doctor_see_settings, "settings"},
+    {SNIB__PG_DOCTOR_REPLICAS, doctor_see_replicas, "replicas"},
+    {SNIB__PG_RECIPE_RIGHTS, doctor_see_rights, "permissions"},
+    {SNIB__SQL_DO_RECIPE_DOCTOR, snib__sql_recipe_see_doctor, "dialect"},
+};
+
 snib__sql_end snib__pg_doctor(struct snib__sql *q, struct snib__request *r)
 {
     struct snib__pg_session *s = snib__pg_of(q);
@@ -137,6 +146,10 @@ snib__sql_end snib__pg_doctor(struct snib__sql *q, struct snib__request *r)
                                  .address = &s->store->address,
                                  .page = "docs/POSTGRES.md",
                                  .wall_offset_ns = s->store->wall_offset_ns};
+    if (s->store->recipe.on) {
+        return snib__sql_doctor_ask(
+            &d, doctor_recipe, sizeof doctor_recipe / sizeof doctor_recipe[0]);
+    }
     return snib__sql_doctor_ask(&d, doctor_questions,
                                 sizeof doctor_questions /
                                     sizeof doctor_questions[0]);

@@ -39,6 +39,9 @@ static const struct errors_known errors_known[] = {
     {"42703", SNIB__SQL_REFUSED, SNIB_ERR_CONFIG,
      "a table of snib has other columns than this snib knows; use the newer "
      "snib everywhere, or another schema (?schema=)"},
+    {"22001", SNIB__SQL_REFUSED, SNIB_ERR_USAGE, SNIB__RECIPE_TOO_LONG},
+    {"22021", SNIB__SQL_REFUSED, SNIB_ERR_USAGE, SNIB__RECIPE_NO_TEXT},
+    {"22P05", SNIB__SQL_REFUSED, SNIB_ERR_USAGE, SNIB__RECIPE_NO_TEXT},
     {"25006", SNIB__SQL_REFUSED, SNIB_ERR_STORE,
      "the server is read-only (a standby); connect to the primary"},
     {"53100", SNIB__SQL_REFUSED, SNIB_ERR_STORE,
@@ -82,6 +85,11 @@ snib_err snib__pg_fail(const struct snib__postgres *p, const char state[6],
     const struct errors_known *k = errors_find(state);
     char words[200];
     snib__pg_clean(p, text, words, sizeof words);
+    if (p->recipe.on &&
+        (!strcmp(k->state, "42P01") || !strcmp(k->state, "42703"))) {
+        return snib__fail(e, k->err, SNIB__RECIPE_CHANGED, p->address.where,
+                          p->schema);
+    }
     if (k->words) {
         return snib__fail(e, k->err, "%s: %s", p->address.where, k->words);
     }

@@ -12,8 +12,9 @@ static const struct snib__sql_driver open_driver;
 
 /* -- the URL --------------------------------------------------------------- */
 
-static const char *const open_keys[] = {"schema", "tls",  "ca", "durable",
-                                        "socket", "port", NULL};
+static const char *const open_keys[] = {"schema",  "tls",    "ca",
+                                        "durable", "socket", "port",
+                                        "dialect", "table",  NULL};
 static const struct snib__sql_scheme open_scheme = {
     .what = "postgres",
     .port = 5432,
@@ -23,7 +24,8 @@ static const struct snib__sql_scheme open_scheme = {
 };
 
 static snib_err open_read_url(struct snib__postgres *p,
-                              const struct snib__url *url, struct snib_error *e)
+                              const struct snib__url *url,
+                              struct snib__out *out, struct snib_error *e)
 {
     const char *schema = snib__url_query(url, "schema");
     snib_err err = snib__sql_address_read(&p->address, &open_scheme, url, e);
@@ -41,7 +43,9 @@ static snib_err open_read_url(struct snib__postgres *p,
                           &p->durable)) {
         return snib__url_wrong(url, "?durable= is yes or no", e);
     }
-    return SNIB_ERR_OK;
+    return snib__sql_recipe_open(&p->recipe, url, out,
+                                 schema ? schema : "public", p->schema,
+                                 sizeof p->schema, e);
 }
 
 /* -- life ------------------------------------------------------------------ */
@@ -101,7 +105,7 @@ snib_err snib__postgres_open_on(const struct snib__store_config *config,
     p->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     open_sessions(p, config);
     bool listens = snib__pg_listener_init(&p->listener);
-    snib_err err = open_read_url(p, config->url, e);
+    snib_err err = open_read_url(p, config->url, config->out, e);
     if (!err && (p->stop < 0 || !listens)) {
         err = snib__fail(e, SNIB_ERR_LIMIT,
                          "postgres: no descriptor for its wake-up (ulimit -n)");
@@ -132,6 +136,10 @@ static void open_exec_in(void *instance, snib__session session,
     struct snib__pg_session *s =
         &((struct snib__postgres *)instance)->session[session];
     (void)now; /* the clock is read again before each sending */
+    if (s->store->recipe.on) {
+        snib__sql_recipe_execute(&s->tables, &s->store->recipe, chain);
+        return;
+    }
     snib__pg_know_notifier(s);
     snib__sql_execute(&s->tables.sql, chain);
 }

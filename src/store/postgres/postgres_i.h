@@ -9,6 +9,7 @@
 #include "store/postgres/postgres.h"
 #include "store/sql/address.h"
 #include "store/sql/host.h"
+#include "store/sql/recipe.h"
 
 /* The number of the tables' layout, in meta. */
 #define SNIB__PG_SCHEMA 1
@@ -73,6 +74,7 @@ enum snib__pg_statement { /* besides those of store/sql/tables.h */
                           SNIB__PG_DOCTOR_RIGHTS,
                           SNIB__PG_DOCTOR_TABLES,
                           SNIB__PG_DOCTOR_LISTENERS,
+                          SNIB__PG_RECIPE_RIGHTS,
                           SNIB__PG_STATEMENTS
 };
 
@@ -85,6 +87,8 @@ void snib__pg_schema_text(const char *text, const char *schema,
                           struct snib__buf *ret);
 /* One of the statements that make the tables; NULL: there are no more. */
 const char *snib__pg_table(int index);
+/* What makes the table of a dialect. */
+extern const char snib__pg_recipe_table[];
 
 /* -- a connection (conn.c, connect.c) -------------------------------------- */
 
@@ -179,7 +183,8 @@ struct snib__postgres {
     int stop; /* an eventfd; readable: the client stops */
     uint64_t client[2];
     struct snib__sql_address address;
-    char schema[64];
+    char schema[104]; /* of a dialect: SCHEMA.TABLE */
+    struct snib__sql_recipe recipe;
     bool durable;           /* grants outlive a crash of the server */
     int64_t wall_offset_ns; /* of this host; 0: not known */
     struct {                /* of the server; guarded by listener.mu */

@@ -12,6 +12,18 @@ snib_err snib__postgres_schema(const struct snib__url *url,
                           "a schema is lower-case letters, digits and '_', and "
                           "shorter than 48");
     }
+    if (snib__url_query(url, "dialect")) {
+        char table[104];
+        snib_err err = snib__sql_recipe_place(
+            url, snib__url_query(url, "schema") ? schema : "public", table,
+            sizeof table, e);
+        if (err) {
+            return err;
+        }
+        snib__pg_schema_text(snib__pg_recipe_table, table, ret);
+        snib__buf_puts(ret, ";\n");
+        return ret->failed ? snib__fail_plain(e, SNIB_ERR_NOMEM) : snib__ok(e);
+    }
     snib__buf_puts(ret, "BEGIN;\n");
     for (int i = 0; snib__pg_table(i); i++) {
         snib__pg_schema_text(snib__pg_table(i), schema, ret);

@@ -24,6 +24,19 @@ snib_instant snib__sql_now(void)
     return (snib_instant){ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec};
 }
 
+void snib__sql_host_name(char ret[65])
+{
+    memset(ret, 0, 65);
+    if (gethostname(ret, 64)) {
+        ret[0] = 0;
+    }
+    for (char *c = ret; *c; c++) {
+        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                     (*c >= '0' && *c <= '9') || *c == '.' || *c == '-';
+        *c = plain ? *c : '_';
+    }
+}
+
 bool snib__sql_wait(int socket, int stop, bool to_read, bool to_write,
                     snib_instant until)
 {

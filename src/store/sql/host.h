@@ -11,6 +11,8 @@
 
 /* CLOCK_BOOTTIME. */
 snib_instant snib__sql_now(void);
+/* This host's name: letters, digits, '.', '-' and '_'. */
+void snib__sql_host_name(char ret[65]);
 /* Wait for a socket (-1: for none). False: `until` has come, or `stop` is
  * readable: the client stops. */
 bool snib__sql_wait(int socket, int stop, bool to_read, bool to_write,

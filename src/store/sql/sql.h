@@ -141,6 +141,13 @@ void snib__sql_in_vain(struct snib__sql *, struct snib__request *,
                        snib__sql_end);
 snib__sql_end snib__sql_value(struct snib__sql *, struct snib__request *);
 
+/* -- for steps.c and recipe.c ---------------------------------------------- */
+
+/* Have a connection, and leave out what has come to its limit until then: that
+ * has its answer. False: nothing is left. */
+bool snib__sql_set_out(struct snib__sql *, struct snib__request *r[],
+                       uint32_t *count);
+
 /* way.c */
 /* Is it a verb that changes claims? Then it may be in one step with others such. */
 bool snib__sql_changes_claims(const struct snib__request *);

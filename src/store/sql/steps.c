@@ -319,32 +319,33 @@ static void steps_begin(struct snib__sql *q)
     q->until = snib__after(q->driver->now(), q->request);
 }
 
-/* Have a connection, and leave out what has come to its limit until then. True:
- * the step goes on with the requests that are left in it. */
-static bool steps_set_out(struct snib__sql *q, struct steps_step *k)
+bool snib__sql_set_out(struct snib__sql *q, struct snib__request *r[],
+                       uint32_t *count)
 {
     uint32_t left = 0;
     steps_begin(q);
     snib__sql_end end = q->driver->reach(q);
+    for (uint32_t i = 0; end && i < *count; i++) {
+        snib__sql_in_vain(q, r[i], end);
+    }
     if (end) {
-        steps_in_vain(q, k, end);
         return false;
     }
-    for (uint32_t i = 0; i < k->count; i++) {
-        snib__blocking_sends(k->r[i]);
+    for (uint32_t i = 0; i < *count; i++) {
+        snib__blocking_sends(r[i]);
     }
     snib_instant now = q->driver->now();
-    for (uint32_t i = 0; i < k->count; i++) {
-        if (!snib__blocking_expired(k->r[i], now)) {
-            k->r[left++] = k->r[i];
+    for (uint32_t i = 0; i < *count; i++) {
+        if (!snib__blocking_expired(r[i], now)) {
+            r[left++] = r[i];
             continue;
         }
         snib__fail(&q->fault, SNIB_ERR_UNREACHABLE,
                    "the server was reached too late");
-        snib__sql_in_vain(q, k->r[i], SNIB__SQL_DOWN);
-        k->r[i]->exec.blocked = true; /* that may have been a moment's */
+        snib__sql_in_vain(q, r[i], SNIB__SQL_DOWN);
+        r[i]->exec.blocked = true; /* that may have been a moment's */
     }
-    k->count = left;
+    *count = left;
     return left > 0;
 }
 
@@ -443,7 +444,8 @@ void snib__sql_execute(struct snib__sql *q, struct snib__list *chain)
         }
         bool changes = snib__sql_changes_claims(k.r[0]);
         /* A check-up tells of the way to the server itself. */
-        if (k.r[0]->verb != SNIB__DOCTOR && !steps_set_out(q, &k)) {
+        if (k.r[0]->verb != SNIB__DOCTOR &&
+            !snib__sql_set_out(q, k.r, &k.count)) {
             continue;
         }
         if (changes) {

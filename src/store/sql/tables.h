@@ -54,6 +54,16 @@ enum snib__sql_statement {
     SNIB__SQL_DO_VALUE_NOTE,
     SNIB__SQL_DO_VALUE_FORGET,
     SNIB__SQL_DO_CLEAN,
+    SNIB__SQL_DO_RECIPE_SETTINGS, /* those of store/sql/recipe.h */
+    SNIB__SQL_DO_RECIPE_TABLE,
+    SNIB__SQL_DO_RECIPE_LOOK,
+    SNIB__SQL_DO_RECIPE_MAKE,
+    SNIB__SQL_DO_RECIPE_TAKE,
+    SNIB__SQL_DO_RECIPE_TOUCH,
+    SNIB__SQL_DO_RECIPE_RENEW,
+    SNIB__SQL_DO_RECIPE_END,
+    SNIB__SQL_DO_RECIPE_NAMES,
+    SNIB__SQL_DO_RECIPE_DOCTOR,
     SNIB__SQL_STATEMENTS /* a store's own ones begin here */
 };
 

@@ -1,0 +1,88 @@
+/* store/sql/recipe.h — locks that are rows of a table by which programs of others
+ * lock at the same moment (?dialect=shedlock): mutexes, and nothing else.
+ *
+ * A row is (name, lock_until, locked_at, locked_by). Who finds lock_until in the
+ * past, by the database's clock in UTC, may put his own; who has the lock puts it
+ * into the past again. Nobody waits there and nobody is told.
+ *
+ * WHY TWO NEVER HOLD, of whom one is ours. A row is taken by one statement, which
+ * compares lock_until with the server's clock as it changes it: by ours and by
+ * theirs. Our lease counts from before that statement was sent.
+ *
+ * What is ours is known by locked_by, "snib:HOST:REQUEST:TOKEN". Each statement of
+ * ours that takes a row names all that was seen there before; who gives a request
+ * up puts that request's mark on a row that is free. So no late copy of a
+ * statement finds the row that it means. */
+#ifndef SNIB__SQL_RECIPE_H
+#define SNIB__SQL_RECIPE_H
+
+#include "store/sql/address.h"
+
+/* Words for errors of databases. The last one takes where it is, and the table. */
+#define SNIB__RECIPE_TOO_LONG                                                  \
+    "this name is longer than the column for names in the table takes"
+#define SNIB__RECIPE_NO_TEXT "this name is no text in the encoding of the table"
+#define SNIB__RECIPE_CHANGED                                                   \
+    "%s: the table %.100s is not there any more, or has lost a column"
+
+enum {
+    SNIB__RECIPE_POLL_MS = 100,
+    SNIB__RECIPE_BY = 160, /* what is ours in locked_by is shorter */
+    SNIB__RECIPE_BYTES = 1024
+};
+
+struct snib__sql_recipe {
+    bool on;
+    char host[65];
+};
+
+/* What a look has found. */
+struct snib__sql_recipe_row {
+    bool there;
+    int64_t now_us, until_us, at_us; /* Unix µs by the database's clock */
+    size_t by_size;
+    char by[SNIB__RECIPE_BYTES];
+    bool ours; /* some request's of a snib: then */
+    uint64_t id[2];
+    int64_t token;
+};
+
+/* What exec_in() does, in place of snib__sql_execute (recipe.c). */
+void snib__sql_recipe_execute(struct snib__sql_session *,
+                              const struct snib__sql_recipe *,
+                              struct snib__list *chain);
+
+/* -- opening (recipe_open.c) ----------------------------------------------- */
+
+/* Is the table there, with columns that will do? Else the words for `fault`. */
+snib__sql_end snib__sql_recipe_check(struct snib__sql_rows *, const char *table,
+                                     struct snib_error *fault);
+/* Of a URL with ?dialect=: ?table=, behind a schema if the database has schemas: what '~' stands for in
+ * statements. */
+snib_err snib__sql_recipe_place(const struct snib__url *, const char *schema,
+                                char *place, size_t size, struct snib_error *);
+/* Read ?dialect=. Without one `place` is left as it is. */
+snib_err snib__sql_recipe_open(struct snib__sql_recipe *,
+                               const struct snib__url *, struct snib__out *,
+                               const char *schema, char *place, size_t size,
+                               struct snib_error *);
+/* A finding each: whose locks these are, whose clock. */
+void snib__sql_recipe_see_doctor(void *doctor, struct snib__sql_rows *);
+
+/* -- rows (recipe_row.c) --------------------------------------------------- */
+
+void snib__sql_recipe_by(const struct snib__sql_recipe *, const uint64_t id[2],
+                         int64_t token, char ret[SNIB__RECIPE_BY]);
+/* data: the struct snib__sql_recipe_row. */
+void snib__sql_recipe_see(void *data, struct snib__sql_rows *);
+void snib__sql_recipe_see_at(struct snib__sql_recipe_row *,
+                             struct snib__sql_rows *, int at);
+bool snib__sql_recipe_holds(const struct snib__sql_recipe_row *);
+/* The next token there; 0: there is none. */
+int64_t snib__sql_recipe_token(const struct snib__sql_recipe_row *,
+                               int64_t floor, bool *ret_far);
+/* Rows of an INSPECT or LIST. */
+void snib__sql_recipe_show(struct snib__buf *, const char *name, size_t size,
+                           const struct snib__sql_recipe_row *);
+
+#endif

@@ -1,0 +1,158 @@
+/* store/sql/recipe_row.c — what a row of a table of others says: who has it, until
+ * when, and which token comes next there.
+ *
+ * A token is the database's clock in 1/1024 ms, above the last one of the name. That
+ * stands in locked_by, as long as nobody else has taken the lock since; then
+ * locked_at says when that was. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/record.h"
+#include "core/about.h"
+#include "core/rules/rules.h"
+#include "store/sql/recipe.h"
+
+#define RECIPE_ROW_DAY INT64_C(88473600000) /* in 1/1024 ms */
+
+enum { RECIPE_ROW_ID = 32 };
+
+/* -- locked_by ------------------------------------------------------------- */
+
+void snib__sql_recipe_by(const struct snib__sql_recipe *p, const uint64_t id[2],
+                         int64_t token, char ret[SNIB__RECIPE_BY])
+{
+    snprintf(ret, SNIB__RECIPE_BY, "snib:%s:%016llx%016llx:%lld", p->host,
+             (unsigned long long)id[0], (unsigned long long)id[1],
+             (long long)token);
+}
+
+static bool recipe_row_id(const char *text, uint64_t ret[2])
+{
+    char half[17] = "";
+    if (strspn(text, "0123456789abcdef") != RECIPE_ROW_ID ||
+        text[RECIPE_ROW_ID] != ':') {
+        return false;
+    }
+    memcpy(half, text, 16);
+    ret[0] = strtoull(half, NULL, 16);
+    memcpy(half, text + 16, 16);
+    ret[1] = strtoull(half, NULL, 16);
+    return true;
+}
+
+/* Where the id begins; NULL: it is none of ours. */
+static const char *recipe_row_behind_host(const char *by)
+{
+    const char *host = by + 5;
+    const char *colon = strncmp(by, "snib:", 5) != 0 ? NULL : strchr(host, ':');
+    return colon && colon - host <= 64 ? colon + 1 : NULL;
+}
+
+static void recipe_row_read_by(struct snib__sql_recipe_row *row)
+{
+    const char *id = recipe_row_behind_host(row->by);
+    char *end = NULL;
+    if (!id || !recipe_row_id(id, row->id)) {
+        return;
+    }
+    const char *digits = id + RECIPE_ROW_ID + 1;
+    row->token = strtoll(digits, &end, 10);
+    row->ours = *digits >= '0' && *digits <= '9' && end && !*end &&
+                snib__is_token(row->token);
+}
+
+void snib__sql_recipe_see(void *data, struct snib__sql_rows *rows)
+{
+    snib__sql_recipe_see_at(data, rows, 0);
+}
+
+void snib__sql_recipe_see_at(struct snib__sql_recipe_row *row,
+                             struct snib__sql_rows *rows, int at)
+{
+    *row = (struct snib__sql_recipe_row){0};
+    if (at >= rows->count) {
+        return;
+    }
+    row->now_us = snib__sql_get_int(rows, at, 0);
+    row->there = !snib__sql_is_null(rows, at, 1);
+    row->until_us = snib__sql_get_int(rows, at, 1);
+    row->at_us = snib__sql_get_int(rows, at, 2);
+    const void *by = snib__sql_get_bytes(rows, at, 3, &row->by_size);
+    row->by_size =
+        row->by_size < sizeof row->by ? row->by_size : sizeof row->by - 1;
+    memcpy(row->by, by, row->by_size);
+    recipe_row_read_by(row);
+}
+
+bool snib__sql_recipe_holds(const struct snib__sql_recipe_row *row)
+{
+    return row->there && row->until_us > row->now_us;
+}
+
+/* -- tokens ---------------------------------------------------------------- */
+
+static int64_t recipe_row_clock(int64_t us)
+{
+    return us / 1000 * 1024 + us % 1000 * 1024 / 1000;
+}
+
+int64_t snib__sql_recipe_token(const struct snib__sql_recipe_row *row,
+                               int64_t floor, bool *ret_far)
+{
+    int64_t clock = recipe_row_clock(row->now_us);
+    int64_t at = row->there ? recipe_row_clock(row->at_us) : 0;
+    /* Who writes another clock's time there may be far ahead of this one. */
+    int64_t last = row->ours                      ? row->token
+                   : at <= clock + RECIPE_ROW_DAY ? at
+                                                  : 0;
+    int64_t token = clock > last ? clock : last + 1;
+    token = token > floor ? token : floor + 1;
+    *ret_far = token > clock + RECIPE_ROW_DAY;
+    return snib__is_token(token) ? token : 0;
+}
+
+/* -- looks ----------------------------------------------------------------- */
+
+static void recipe_row_about(const struct snib__sql_recipe_row *row,
+                             struct snib__buf *ret)
+{
+    struct snib__about about = {.since_ms = row->at_us / 1000};
+    const char *host = row->by;
+    const char *end = recipe_row_behind_host(row->by);
+    size_t size = row->by_size;
+    if (row->ours) {
+        host += 5;
+        size = (size_t)(end - host - 1);
+    } else {
+        snprintf(about.program, sizeof about.program, "not snib");
+    }
+    size = size < sizeof about.host ? size : sizeof about.host - 1;
+    memcpy(about.host, host, size);
+    snib__about_write(&about, ret);
+}
+
+void snib__sql_recipe_show(struct snib__buf *out, const char *name, size_t size,
+                           const struct snib__sql_recipe_row *row)
+{
+    struct snib__buf about;
+    struct snib__stored_claim c = {.state = SNIB__HOLDS,
+                                   .kind = SNIB_KIND_MUTEX,
+                                   .permits = 1,
+                                   .token = row->ours ? row->token : 0};
+    snib__rec_row(out, SNIB__ROW_LOCK);
+    snib__rec_bytes(out, SNIB__F_NAME, name, size);
+    snib__rec_i64(out, SNIB__F_TOKEN, row->ours ? row->token : 0);
+    if (!snib__sql_recipe_holds(row)) {
+        return;
+    }
+    snib__buf_init(&about, SNIB__ABOUT_MAX + 1);
+    recipe_row_about(row, &about);
+    c.request[0] = row->ours ? row->id[0] : 0;
+    c.request[1] = row->ours ? row->id[1] : 0;
+    c.until = (snib_instant){row->until_us * 1000};
+    c.since = (snib_instant){row->at_us * 1000};
+    snib__rules_row(out, (snib_instant){row->now_us * 1000}, &c,
+                    snib__buf_bytes(&about), snib__buf_size(&about));
+    out->failed = out->failed || about.failed;
+    snib__buf_free(&about);
+}
