@@ -1246,10 +1246,8 @@ BUGS = [
      "    if (false && leave_takes_along(s) &&"),
     ("a request that nobody waits for keeps its place",
      "src/core/claim_leave.c",
-     "    case SNIB__CLAIM_QUEUED:\n    case SNIB__CLAIM_CONFIRM:\n"
-     "        snib__claim_send_end(e, now, t);\n",
-     "    case SNIB__CLAIM_QUEUED:\n        break;\n"
-     "    case SNIB__CLAIM_CONFIRM:\n        snib__claim_send_end(e, now, t);\n"),
+     "    case SNIB__CLAIM_QUEUED:\n        snib__claim_send_end(e, now, t);\n",
+     "    case SNIB__CLAIM_QUEUED:\n"),
     ("a release that the store refused to do is told as done",
      "src/core/claim_leave.c",
      "        if (snib__reached(now, t->gone_by)) {\n"

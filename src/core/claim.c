@@ -483,7 +483,7 @@ void snib__claim_granted(struct snib__engine *e, snib_instant now,
     snib__claim_note(e, t);
     snib__claim_drop_acquire(e, t);
     if (!fits) { /* nobody wants it any more, or not with that lock-delay */
-        snib__claim_send_end(e, now, t);
+        snib__claim_end_untold(e, now, t);
     } else if (!proven || snib__reached(now, t->deadline)) {
         /* It is not proven when the lease started (the stores here all say so,
          * of a pushed grant, too), or that was too long ago: ask before use. */

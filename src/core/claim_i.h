@@ -174,6 +174,10 @@ void snib__claim_serve(struct snib__engine *e, snib_instant now,
 /* Gives up what we have or asked for, and waits until it is surely gone. */
 void snib__claim_send_end(struct snib__engine *e, snib_instant now,
                           struct snib__claim *t);
+/* The same of a grant that nobody was told of: nobody can still act under it, so
+ * its lock-delay is ended with it. */
+void snib__claim_end_untold(struct snib__engine *e, snib_instant now,
+                            struct snib__claim *t);
 /* Sends the RELEASE or CANCEL of a LEAVING claim. */
 void snib__claim_start_end(struct snib__engine *e, snib_instant now,
                            struct snib__claim *t);

@@ -115,8 +115,10 @@ void snib__claim_give_up(struct snib__engine *e, snib_instant now,
         snib__claim_send_end(e, now, t);
         break;
     case SNIB__CLAIM_QUEUED:
-    case SNIB__CLAIM_CONFIRM:
         snib__claim_send_end(e, now, t);
+        break;
+    case SNIB__CLAIM_CONFIRM:
+        snib__claim_end_untold(e, now, t);
         break;
     case SNIB__CLAIM_HELD:
     case SNIB__CLAIM_RISK:

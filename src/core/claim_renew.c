@@ -289,9 +289,13 @@ static void claim_renew_refused(struct snib__engine *e, snib_instant now,
                                 struct snib__claim *t, struct snib__pending *q)
 {
     if (t->state == SNIB__CLAIM_CONFIRM) {
-        (void)snib__acquisition_had(e, now, snib__claim_first_waiting(t->local),
-                                    t->token);
-        snib__claim_anew_or_free(e, now, t);
+        bool had = snib__acquisition_had(
+            e, now, snib__claim_first_waiting(t->local), t->token);
+        if (t->delay.ns > 0 && !had) {
+            snib__claim_end_untold(e, now, t);
+        } else {
+            snib__claim_anew_or_free(e, now, t);
+        }
         return;
     }
     if (q->rq.said.reclaim && snib__claim_may_reclaim(now, t)) {

@@ -163,3 +163,14 @@ void snib__claim_start_end(struct snib__engine *e, snib_instant now,
     snib__claim_arm(e, t);
     snib__pending_start(e, q);
 }
+
+/* A CANCEL ends the grant also when its lease is over and the lock-delay runs; a
+ * RELEASE may come too late for that. */
+void snib__claim_end_untold(struct snib__engine *e, snib_instant now,
+                            struct snib__claim *t)
+{
+    if (t->delay.ns > 0) {
+        t->doubt = SNIB__DOUBT_OPEN;
+    }
+    snib__claim_send_end(e, now, t);
+}

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from conftest import eventually, keeper_of, kill, read_pid, runs
+from harness.fault_proxy import FaultProxy
 
 READ = ("--kind", "read")
 WRITE = ("--kind", "write")
@@ -131,8 +132,19 @@ def test_lock_delay_keeps_the_lock_closed_after_a_death(store):
     kill(dead.pid, signal.SIGCONT)
 
 
-# Not less: an answer that is later than the lease has the acquire ask again,
-# behind the lock-delay of what it was given first.
+def test_a_grant_that_came_behind_its_lease_leaves_no_lock_delay(redis):
+    """Nobody was told of it: it is ended, and the acquire asks again."""
+    held = ("acquire", "-q", "--detached", "-t", "250ms", "--lock-delay", "1m")
+    assert redis.run(*held, "b").returncode == 0  # the server has the script
+    with FaultProxy(redis.server.address) as proxy:
+        rule = proxy.delay_reply(0.6, command="EVALSHA", nth=1)
+        done = redis.run(*held, "-w", "20s", "a", env={
+            "SNIB_URL": "redis://127.0.0.1:%d" % proxy.address[1]})
+    assert rule.fired == 1
+    assert done.returncode == 0, done.stderr
+
+
+# Not less: who looks shall see it held before it ends.
 DELAYED = ("--detached", "-t", "1500ms", "--lock-delay", "1m")
 
 

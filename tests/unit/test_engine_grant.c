@@ -220,6 +220,51 @@ static void a_late_grant_is_not_served_unconfirmed(void **state)
     assert_int_equal(s->token, 10);
 }
 
+/* Nobody was told of the first one, so its lock-delay is in nobody's way: it is
+ * cancelled before the acquire asks again. */
+static void a_late_grant_with_a_lock_delay_is_cancelled_first(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.delay = snib__ms(5000);
+    struct snib__acquisition *s = acquire(d, spec);
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    uint64_t id = rq->id[0];
+    rq->said.valid_from = d->now;
+    rq->said.left = rq->lease;
+    rq->token = 9;
+    d->now = snib__after(d->now, snib__ms(29900));
+    say(d, rq, SNIB__DONE);
+    say(d, at(SNIB__RENEW), SNIB__NO);
+    assert_null(at(SNIB__ACQUIRE));
+    assert_int_equal(at(SNIB__CANCEL)->id[0], id);
+    assert_int_equal(s->state, SNIB__ACQ_WAITING);
+    say(d, at(SNIB__CANCEL), SNIB__DONE);
+    assert_int_not_equal(at(SNIB__ACQUIRE)->id[0], id);
+    grant(d, 10);
+    assert_int_equal(s->token, 10);
+}
+
+static void
+a_late_grant_with_a_lock_delay_is_cancelled_by_who_gives_up(void **state)
+{
+    struct desk *d = *state;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.delay = snib__ms(5000);
+    struct snib__acquisition *s = acquire(d, spec);
+    struct snib__request *rq = at(SNIB__ACQUIRE);
+    rq->said.valid_from = d->now;
+    rq->said.left = rq->lease;
+    rq->token = 9;
+    d->now = snib__after(d->now, snib__ms(29900));
+    say(d, rq, SNIB__DONE);
+    assert_int_equal(
+        snib__engine_give_up(d->e, d->now, s, SNIB_ERR_TIMEOUT, &d->err),
+        SNIB_ERR_OK);
+    assert_null(at(SNIB__RELEASE));
+    say(d, at(SNIB__CANCEL), SNIB__DONE);
+}
+
 static void push(struct desk *d, snib_instant polled)
 {
     struct snib__request *rq = at(SNIB__ACQUIRE);
@@ -349,6 +394,8 @@ int main(void)
         T(a_fixed_lease_expires_by_itself),
         T(a_fixed_lease_is_never_asked_for_without_its_text),
         T(a_late_grant_is_not_served_unconfirmed),
+        T(a_late_grant_with_a_lock_delay_is_cancelled_first),
+        T(a_late_grant_with_a_lock_delay_is_cancelled_by_who_gives_up),
         T(a_pushed_grant_counts_from_the_poll_it_names),
         T(a_pushed_grant_near_its_end_is_confirmed_first),
         T(a_pushed_grant_without_a_proven_start_is_confirmed_first),
