@@ -1354,11 +1354,8 @@ BUGS = [
      "    if (r->store.where & SNIB__RQ_ENDING) {\n        return;\n    }\n"
      "    if (r->store.where & SNIB__RQ_LISTED) {",
      "    if (r->store.where & SNIB__RQ_LISTED) {",
-     "        if (!ending) {\n            snib__heap_set(&s->heap, &r->store.timer,\n"
-     "                           snib__after(now, blocking_poll_after(s, r)));\n"
-     "        }\n",
-     "        snib__heap_set(&s->heap, &r->store.timer,\n"
-     "                       snib__after(now, blocking_poll_after(s, r)));\n"),
+     "        if (!ending) {\n            snib_duration poll",
+     "        {\n            snib_duration poll"),
     ("a cancel overtakes its acquire in the other session",
      "src/core/sharing.c (snapshot)",
      "        if (!(r->store.where & SNIB__RQ_BEHIND)) {\n            return NULL;\n"
@@ -1577,7 +1574,7 @@ BUGS = [
      "                                  c.until.ns / 1000 < f->us);",
      "                                  c.until.ns / 1000 < f->us + 60000000);"),
     ("sql: what has come to its limit is sent", S + "steps.c (sql)",
-     "        if (!snib__blocking_expired(k->r[i], now)) {", "        if (now.ns) {"),
+     "        if (!snib__blocking_expired(r[i], now)) {", "        if (now.ns) {"),
     ("sql: who leaves stays in the lock's row", S + "write.c (sql)",
      "    bool leaves = w->holder && w->holder->todo != SNIB__GUARD_KEEP;",
      "    bool leaves = false;"),
