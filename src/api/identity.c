@@ -7,6 +7,7 @@
  *     file:PATH                 as realpath(3) gives it
  *     postgres://HOST:PORT/DATABASE?schema=SCHEMA  of a dialect
  *                               ?dialect=DIALECT&table=TABLE&schema=SCHEMA
+ *                               or ?dialect=advisory
  *     mysql://HOST:PORT/DATABASE?prefix=PREFIX  of a dialect
  *                               ?dialect=DIALECT&table=TABLE
  *     etcd://HOST:PORT,…?prefix=PREFIX  the members, sorted; of a dialect
@@ -166,6 +167,10 @@ static void identity_put_database(struct snib__buf *b,
     }
     snib__buf_printf(b, "/%s?",
                      *database ? database : identity_or_else(url->user, ""));
+    if (dialect && !strcmp(dialect, "advisory")) {
+        snib__buf_puts(b, "dialect=advisory"); /* there is no table */
+        return;
+    }
     if (dialect) {
         snib__buf_printf(
             b, "dialect=%s&table=%s%s", dialect,

@@ -60,6 +60,8 @@ static void one_store_has_one_identity(void **state)
          "postgres://h:6/d?dialect=shedlock&table=shedlock&schema=public"},
         {"postgres://h/d?dialect=shedlock&schema=s&table=t",
          "postgres://h:5432/d?dialect=shedlock&table=t&schema=s"},
+        {"postgres://u@h/d?dialect=advisory",
+         "postgres://h:5432/d?dialect=advisory"},
         {"mysql://u@h/d", "mysql://h:3306/d?prefix=snib"},
         {"mysql://u@h/d?dialect=shedlock&tls=no",
          "mysql://h:3306/d?dialect=shedlock&table=shedlock"},

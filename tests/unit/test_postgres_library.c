@@ -192,6 +192,21 @@ static void without_memory_in_the_library_it_says_so(void **state)
     assert_int_equal(w.error.code, SNIB_ERR_NOMEM);
 }
 
+static void too_many_connections_are_told_as_that(void **state)
+{
+    static const char *const texts[] = {
+        "FATAL:  53300: too many connections for role \"u\"",
+        "FATAL:  53300: too many connections for database \"d\""};
+    (void)state;
+    lib.polls = PGRES_POLLING_FAILED;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        lib.refusal = texts[i];
+        assert_int_equal(reach(), SNIB__SQL_DOWN);
+        assert_int_equal(w.error.code, SNIB_ERR_UNREACHABLE);
+        assert_non_null(strstr(w.error.text, "CONNECTION LIMIT"));
+    }
+}
+
 /* -- the check-up ---------------------------------------------------------- */
 
 /* What was not seen is not praised, and it is an error. */
@@ -302,6 +317,7 @@ int main(void)
         CASE(an_old_server_is_refused),
         CASE(a_pooler_is_refused),
         CASE(a_standby_is_refused_for_now),
+        CASE(too_many_connections_are_told_as_that),
         CASE(tables_of_a_later_layout_are_refused),
         CASE(who_may_not_make_tables_is_told_what_to_do),
         CASE(a_cut_behind_the_question_for_tables_is_a_cut),

@@ -185,6 +185,12 @@ static snib__sql_end connect_look(struct snib__pg_conn *k,
     struct snib__postgres *p = k->store;
     struct connect_seen seen = {0};
     int version = p->pq.PQserverVersion(k->c);
+    if (p->advisory.on && version < SNIB__PG_OLDEST_ADVISORY) {
+        return connect_refuse(
+            fault, SNIB_ERR_CONFIG, p,
+            "?dialect=advisory needs PostgreSQL 14, which ends "
+            "sessions that stand still");
+    }
     if (version < SNIB__PG_OLDEST) {
         return connect_refuse(fault, SNIB_ERR_CONFIG, p,
                               "the server is older than PostgreSQL 12");
@@ -345,7 +351,7 @@ static snib__sql_end connect_all(struct snib__sql_session *s)
     }
     snib__sql_script_init(&t);
     end = connect_look(k, &t, s->sql.until, &s->sql.fault);
-    if (!end) {
+    if (!end && !k->store->advisory.on) {
         end = (k->store->recipe.on ? connect_recipe : connect_tables)(
             k, &t, s->sql.until, &s->sql.fault);
     }

@@ -138,6 +138,31 @@ static const struct snib__sql_question doctor_recipe[] = {
     {SNIB__SQL_DO_RECIPE_DOCTOR, snib__sql_recipe_see_doctor, "dialect"},
 };
 
+static void doctor_see_advisory(void *data, struct snib__sql_rows *rows)
+{
+    struct snib__sql_doctor *d = data;
+    char text[160];
+    long long used = snib__sql_get_int(rows, 0, 2);
+    long long room = snib__sql_get_int(rows, 0, 3);
+    snprintf(text, sizeof text,
+             "advisory locks: %lld held, %lld waited for; they end with their "
+             "sessions",
+             (long long)snib__sql_get_int(rows, 0, 0),
+             (long long)snib__sql_get_int(rows, 0, 1));
+    snib__sql_doctor_tell(d, SNIB_LEVEL_OK, "dialect", text, "");
+    snprintf(text, sizeof text, "%lld of %lld connections are in use", used,
+             room);
+    snib__sql_doctor_judge(d, used * 4 < room * 3, SNIB_LEVEL_WARN,
+                           "connections", text,
+                           "each lock that is held or waited for needs one: "
+                           "raise max_connections, or use fewer");
+}
+
+static const struct snib__sql_question doctor_advisory[] = {
+    {SNIB__PG_DOCTOR_SERVER, doctor_see_server, "server"},
+    {SNIB__PG_ADVISORY_DOCTOR, doctor_see_advisory, "dialect"},
+};
+
 snib__sql_end snib__pg_doctor(struct snib__sql *q, struct snib__request *r)
 {
     struct snib__pg_session *s = snib__pg_of(q);
@@ -146,6 +171,11 @@ snib__sql_end snib__pg_doctor(struct snib__sql *q, struct snib__request *r)
                                  .address = &s->store->address,
                                  .page = "docs/POSTGRES.md",
                                  .wall_offset_ns = s->store->wall_offset_ns};
+    if (s->store->advisory.on) {
+        return snib__sql_doctor_ask(&d, doctor_advisory,
+                                    sizeof doctor_advisory /
+                                        sizeof doctor_advisory[0]);
+    }
     if (s->store->recipe.on) {
         return snib__sql_doctor_ask(
             &d, doctor_recipe, sizeof doctor_recipe / sizeof doctor_recipe[0]);

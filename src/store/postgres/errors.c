@@ -114,6 +114,11 @@ static const struct {
     {"Peer authentication failed", SNIB_ERR_DENIED,
      "on a socket this server wants the user of the system to be that of the "
      "database"},
+    {"too many connections for role", SNIB_ERR_UNREACHABLE,
+     "the server takes no more connections of this user (CONNECTION LIMIT)"},
+    {"too many connections for database", SNIB_ERR_UNREACHABLE,
+     "the server takes no more connections to this database (CONNECTION "
+     "LIMIT)"},
     {"role \"", SNIB_ERR_DENIED, "the server does not know this user"},
     {"no pg_hba.conf entry", SNIB_ERR_DENIED,
      "the server's pg_hba.conf lets nobody in from here"},

@@ -23,6 +23,26 @@ static const struct snib__sql_scheme open_scheme = {
     .keys = open_keys,
 };
 
+static bool open_is_advisory(const struct snib__url *url)
+{
+    const char *dialect = snib__url_query(url, "dialect");
+    return dialect && !strcmp(dialect, "advisory");
+}
+
+static snib_err open_advisory(const struct snib__url *url,
+                              struct snib__out *out, struct snib_error *e)
+{
+    if (snib__url_query(url, "table") || snib__url_query(url, "schema") ||
+        snib__url_query(url, "durable")) {
+        return snib__url_wrong(url,
+                               "advisory locks are in no table: ?table=, "
+                               "?schema= and ?durable= mean nothing there",
+                               e);
+    }
+    out->caps = SNIB__TIED | SNIB__NO_LATCH | SNIB__CAN_PUSH;
+    return SNIB_ERR_OK;
+}
+
 static snib_err open_read_url(struct snib__postgres *p,
                               const struct snib__url *url,
                               struct snib__out *out, struct snib_error *e)
@@ -43,9 +63,12 @@ static snib_err open_read_url(struct snib__postgres *p,
                           &p->durable)) {
         return snib__url_wrong(url, "?durable= is yes or no", e);
     }
-    return snib__sql_recipe_open(&p->recipe, url, out,
-                                 schema ? schema : "public", p->schema,
-                                 sizeof p->schema, e);
+    p->advisory.on = open_is_advisory(url);
+    return p->advisory.on
+               ? open_advisory(url, out, e)
+               : snib__sql_recipe_open(&p->recipe, url, out,
+                                       schema ? schema : "public", p->schema,
+                                       sizeof p->schema, e);
 }
 
 /* -- life ------------------------------------------------------------------ */
@@ -53,6 +76,7 @@ static snib_err open_read_url(struct snib__postgres *p,
 static void open_free(void *instance)
 {
     struct snib__postgres *p = instance;
+    snib__pg_advisory_free(p);
     for (int i = 0; i < SNIB__SESSIONS; i++) {
         struct snib__pg_session *s = &p->session[i];
         snib__pg_quit(&s->conn);
@@ -104,6 +128,7 @@ snib_err snib__postgres_open_on(const struct snib__store_config *config,
     memcpy(p->client, config->client, sizeof p->client);
     p->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     open_sessions(p, config);
+    snib__list_init(&p->advisory.holds);
     bool listens = snib__pg_listener_init(&p->listener);
     snib_err err = open_read_url(p, config->url, config->out, e);
     if (!err && (p->stop < 0 || !listens)) {
@@ -136,6 +161,10 @@ static void open_exec_in(void *instance, snib__session session,
     struct snib__pg_session *s =
         &((struct snib__postgres *)instance)->session[session];
     (void)now; /* the clock is read again before each sending */
+    if (s->store->advisory.on) {
+        snib__pg_advisory_execute(s, chain);
+        return;
+    }
     if (s->store->recipe.on) {
         snib__sql_recipe_execute(&s->tables, &s->store->recipe, chain);
         return;
@@ -149,6 +178,13 @@ static void open_interrupt(void *instance)
     uint64_t one = 1;
     struct snib__postgres *p = instance;
     (void)!write(p->stop, &one, sizeof one);
+}
+
+static uint32_t open_notified(void *instance, uint64_t (*ids)[2], uint32_t max)
+{
+    struct snib__postgres *p = instance;
+    return p->advisory.on ? snib__pg_advisory_notified(p, ids, max)
+                          : snib__pg_notified(p, ids, max);
 }
 
 static int open_notifier_fd(void *instance)
@@ -204,7 +240,7 @@ const struct snib__blocking_ops snib__postgres_ops = {
     .exec_in = open_exec_in,
     .interrupt = open_interrupt,
     .notifier_fd = open_notifier_fd,
-    .notified = snib__pg_notified,
+    .notified = open_notified,
     .server = open_server,
     .free = open_free,
 };

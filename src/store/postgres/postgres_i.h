@@ -6,6 +6,7 @@
 #include <libpq-fe.h>
 #include <pthread.h>
 
+#include "store/postgres/advisory.h"
 #include "store/postgres/postgres.h"
 #include "store/sql/address.h"
 #include "store/sql/host.h"
@@ -15,6 +16,8 @@
 #define SNIB__PG_SCHEMA 1
 /* The oldest server that is taken; PQserverVersion's way to count. */
 #define SNIB__PG_OLDEST 120000
+/* … and with advisory locks: the first with idle_session_timeout. */
+#define SNIB__PG_OLDEST_ADVISORY 140000
 
 /* -- the library (libpq.c) ------------------------------------------------- */
 
@@ -75,6 +78,14 @@ enum snib__pg_statement { /* besides those of store/sql/tables.h */
                           SNIB__PG_DOCTOR_TABLES,
                           SNIB__PG_DOCTOR_LISTENERS,
                           SNIB__PG_RECIPE_RIGHTS,
+                          SNIB__PG_ADVISORY_SETTINGS,
+                          SNIB__PG_ADVISORY_STAY,
+                          SNIB__PG_ADVISORY_CLOCK,
+                          SNIB__PG_ADVISORY_TRY,
+                          SNIB__PG_ADVISORY_UNLOCK,
+                          SNIB__PG_ADVISORY_CANCEL,
+                          SNIB__PG_ADVISORY_LOOK,
+                          SNIB__PG_ADVISORY_DOCTOR,
                           SNIB__PG_STATEMENTS
 };
 
@@ -119,6 +130,12 @@ void snib__pg_quit(struct snib__pg_conn *);
 snib__sql_end snib__pg_run(struct snib__pg_conn *, struct snib__sql_script *,
                            uint32_t certain, snib_instant until,
                            struct snib_error *fault);
+
+/* Send a script and wait for nothing; false: the connection is gone. What it has of
+ * the list must be prepared. Then take what came of it, as run does. */
+bool snib__pg_send(struct snib__pg_conn *, const struct snib__sql_script *);
+snib__sql_end snib__pg_take(struct snib__pg_conn *, struct snib__sql_script *,
+                            snib_instant until, struct snib_error *fault);
 
 /* -- errors (errors.c) ----------------------------------------------------- */
 
@@ -176,6 +193,8 @@ int64_t snib__pg_listener_of(const char *notifier);
 
 /* -- an instance ----------------------------------------------------------- */
 
+struct pg_hold;
+
 struct snib__postgres {
     struct snib__pq pq;
     struct snib__pg_session session[SNIB__SESSIONS];
@@ -185,6 +204,11 @@ struct snib__postgres {
     struct snib__sql_address address;
     char schema[104]; /* of a dialect: SCHEMA.TABLE */
     struct snib__sql_recipe recipe;
+    struct {
+        bool on;
+        struct snib__list holds; /* guarded by listener.mu, as is the other */
+        struct pg_hold *spare;
+    } advisory;
     bool durable;           /* grants outlive a crash of the server */
     int64_t wall_offset_ns; /* of this host; 0: not known */
     struct {                /* of the server; guarded by listener.mu */

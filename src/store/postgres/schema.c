@@ -6,13 +6,18 @@ snib_err snib__postgres_schema(const struct snib__url *url,
                                struct snib__buf *ret, struct snib_error *e)
 {
     const char *schema = snib__url_query(url, "schema");
+    const char *dialect = snib__url_query(url, "dialect");
     schema = schema ? schema : "snib";
     if (!snib__sql_is_plain(schema)) {
         return snib__fail(e, SNIB_ERR_USAGE,
                           "a schema is lower-case letters, digits and '_', and "
                           "shorter than 48");
     }
-    if (snib__url_query(url, "dialect")) {
+    if (dialect && !strcmp(dialect, "advisory")) {
+        return snib__fail(e, SNIB_ERR_UNSUPPORTED,
+                          "advisory locks need no table");
+    }
+    if (dialect) {
         char table[104];
         snib_err err = snib__sql_recipe_place(
             url, snib__url_query(url, "schema") ? schema : "public", table,

@@ -298,6 +298,30 @@ static snib__sql_end script_cut(struct snib__pg_conn *k,
     return sent ? SNIB__SQL_LOST : SNIB__SQL_DOWN;
 }
 
+static snib__sql_end script_taken(struct snib__pg_conn *k,
+                                  const struct snib__sql_script *t,
+                                  uint32_t certain, struct snib_error *fault)
+{
+    if (!t->state[0] || t->error_at >= certain) {
+        return SNIB__SQL_OK;
+    }
+    snib__pg_fail(k->store, t->state, t->error, fault);
+    return snib__pg_judge(t->state);
+}
+
+bool snib__pg_send(struct snib__pg_conn *k, const struct snib__sql_script *t)
+{
+    uint32_t syncs;
+    return script_send(k, t, &syncs) && k->store->pq.PQflush(k->c) >= 0;
+}
+
+snib__sql_end snib__pg_take(struct snib__pg_conn *k, struct snib__sql_script *t,
+                            snib_instant until, struct snib_error *fault)
+{
+    return script_take_all(k, t, until) ? script_taken(k, t, 1, fault)
+                                        : script_cut(k, t, 1, true, fault);
+}
+
 snib__sql_end snib__pg_run(struct snib__pg_conn *k, struct snib__sql_script *t,
                            uint32_t certain, snib_instant until,
                            struct snib_error *fault)
@@ -316,9 +340,5 @@ snib__sql_end snib__pg_run(struct snib__pg_conn *k, struct snib__sql_script *t,
         !script_take_all(k, t, until)) {
         return script_cut(k, t, certain, true, fault);
     }
-    if (!t->state[0] || t->error_at >= certain) {
-        return SNIB__SQL_OK;
-    }
-    snib__pg_fail(k->store, t->state, t->error, fault);
-    return snib__pg_judge(t->state);
+    return script_taken(k, t, certain, fault);
 }

@@ -366,6 +366,36 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
     [SNIB__PG_RECIPE_RIGHTS] =
         "SELECT p||' on ~' FROM unnest(ARRAY['SELECT','INSERT','UPDATE']) p "
         "WHERE NOT has_table_privilege('~',p)",
+    /* Who waits does so for as long as it takes. */
+    [SNIB__PG_ADVISORY_SETTINGS] =
+        "SELECT set_config('search_path','',false),"
+        "set_config('lock_timeout','0',false),"
+        "set_config('statement_timeout','0',false),"
+        "set_config('idle_in_transaction_session_timeout','1000',false)",
+    [SNIB__PG_ADVISORY_STAY] =
+        "SELECT set_config('idle_session_timeout',$1::text,false)",
+    [SNIB__PG_ADVISORY_CLOCK] = "SELECT " US,
+    [SNIB__PG_ADVISORY_TRY] =
+        "SELECT (CASE WHEN $1::bigint=0 THEN pg_try_advisory_lock($2::bigint) "
+        "ELSE pg_try_advisory_lock($2::int,$3::bigint::int) END)::int::bigint",
+    [SNIB__PG_ADVISORY_UNLOCK] =
+        "SELECT (CASE WHEN $1::bigint=0 THEN pg_advisory_unlock($2::bigint) "
+        "ELSE pg_advisory_unlock($2::int,$3::bigint::int) END)::int::bigint",
+    [SNIB__PG_ADVISORY_CANCEL] = "SELECT pg_cancel_backend($1::bigint::int)",
+    [SNIB__PG_ADVISORY_LOOK] =
+        "SELECT l.granted::int::bigint,l.pid::bigint,a.application_name,"
+        "coalesce(host(a.client_addr),'its own host')," US ","
+        "(extract(epoch FROM coalesce(a.query_start,clock_timestamp()))"
+        "*1000000)::bigint FROM pg_locks l LEFT JOIN pg_stat_activity a ON "
+        "a.pid=l.pid WHERE l.locktype='advisory' AND l.database=(SELECT oid "
+        "FROM pg_database WHERE datname=current_database()) AND "
+        "l.classid::bigint=$1 AND l.objid::bigint=$2 AND "
+        "l.objsubid::bigint=$3 ORDER BY l.granted DESC,l.waitstart NULLS FIRST",
+    [SNIB__PG_ADVISORY_DOCTOR] =
+        "SELECT (SELECT count(*) FROM pg_locks WHERE locktype='advisory' AND "
+        "granted),(SELECT count(*) FROM pg_locks WHERE locktype='advisory' AND "
+        "NOT granted),(SELECT count(*) FROM pg_stat_activity),"
+        "current_setting('max_connections')::bigint",
     [SNIB__PG_DOCTOR_SERVER] =
         "SELECT current_setting('server_version'),current_database()::text,"
         "current_user::text,pg_is_in_recovery()::int::bigint," US ","

@@ -408,43 +408,6 @@ static snib__sql_end recipe_doctor(struct recipe_step *k)
     return k->s->sql.driver->doctor(&k->s->sql, k->r);
 }
 
-/* -- what it has not ------------------------------------------------------- */
-
-/* As a text; NULL: it has that. */
-static const char *recipe_lacks(const struct snib__request *r)
-{
-    const struct snib__request_acquire *a = &r->acquire;
-    switch (r->verb) {
-    case SNIB__ACQUIRE:
-        return a->kind != SNIB_KIND_MUTEX
-                   ? "ShedLock has mutexes only; leave ?dialect= out for other "
-                     "kinds"
-               : a->delay.ns > 0
-                   ? "ShedLock's table keeps no lock-delay; leave it out"
-               : a->priority ? "nobody stands in a queue in ShedLock's table; "
-                               "it has no priorities"
-                             : NULL;
-    case SNIB__RENEW:
-    case SNIB__RELEASE:
-    case SNIB__CANCEL:
-    case SNIB__INSPECT:
-    case SNIB__LIST:
-    case SNIB__DOCTOR:
-        return NULL;
-    case SNIB__FORCE:
-        return "a lock of ShedLock's table is not ended by force; by hand, "
-               "UPDATE … SET lock_until = … ends it (docs/SHEDLOCK.md)";
-    case SNIB__PARAMS:
-    case SNIB__VALUE_GET:
-    case SNIB__VALUE_PUT:
-    case SNIB__VALUE_DELETE:
-    case SNIB__RECOVERY: /* never asked */
-        break;
-    }
-    return "ShedLock has mutexes only, no semaphores, latches or values; leave "
-           "?dialect= out for these";
-}
-
 /* -- a chain --------------------------------------------------------------- */
 
 static snib__sql_end recipe_do(struct recipe_step *k)
@@ -478,7 +441,7 @@ static void recipe_one(struct recipe_step *k)
 {
     struct snib__sql *q = &k->s->sql;
     uint32_t one = 1;
-    const char *lacks = recipe_lacks(k->r);
+    const char *lacks = snib__sql_recipe_lacks(k->r);
     if (lacks) {
         k->r->said.answer = SNIB__NOT_APPLIED;
         k->r->said.err =

@@ -81,6 +81,8 @@ bool snib__sql_recipe_holds(const struct snib__sql_recipe_row *);
 /* The next token there; 0: there is none. */
 int64_t snib__sql_recipe_token(const struct snib__sql_recipe_row *,
                                int64_t floor, bool *ret_far);
+/* What the table cannot keep of this request, as a text; NULL: nothing. */
+const char *snib__sql_recipe_lacks(const struct snib__request *);
 /* Rows of an INSPECT or LIST. */
 void snib__sql_recipe_show(struct snib__buf *, const char *name, size_t size,
                            const struct snib__sql_recipe_row *);

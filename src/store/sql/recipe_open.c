@@ -26,7 +26,10 @@ snib_err snib__sql_recipe_place(const struct snib__url *url, const char *schema,
     table = table ? table : "shedlock";
     if (!recipe_open_is(url)) {
         return snib__url_wrong(
-            url, "?dialect= is shedlock, the locks of ShedLock's table", e);
+            url,
+            "?dialect= is shedlock, the locks of ShedLock's table, or for "
+            "postgres: advisory",
+            e);
     }
     if (!snib__sql_is_plain(table)) {
         return snib__url_wrong(url,

@@ -156,3 +156,39 @@ void snib__sql_recipe_show(struct snib__buf *out, const char *name, size_t size,
     out->failed = out->failed || about.failed;
     snib__buf_free(&about);
 }
+
+/* -- what it has not ------------------------------------------------------- */
+
+const char *snib__sql_recipe_lacks(const struct snib__request *r)
+{
+    const struct snib__request_acquire *a = &r->acquire;
+    switch (r->verb) {
+    case SNIB__ACQUIRE:
+        return a->kind != SNIB_KIND_MUTEX
+                   ? "ShedLock has mutexes only; leave ?dialect= out for other "
+                     "kinds"
+               : a->delay.ns > 0
+                   ? "ShedLock's table keeps no lock-delay; leave it out"
+               : a->priority ? "nobody stands in a queue in ShedLock's table; "
+                               "it has no priorities"
+                             : NULL;
+    case SNIB__RENEW:
+    case SNIB__RELEASE:
+    case SNIB__CANCEL:
+    case SNIB__INSPECT:
+    case SNIB__LIST:
+    case SNIB__DOCTOR:
+        return NULL;
+    case SNIB__FORCE:
+        return "a lock of ShedLock's table is not ended by force; by hand, "
+               "UPDATE … SET lock_until = … ends it (docs/SHEDLOCK.md)";
+    case SNIB__PARAMS:
+    case SNIB__VALUE_GET:
+    case SNIB__VALUE_PUT:
+    case SNIB__VALUE_DELETE:
+    case SNIB__RECOVERY: /* never asked */
+        break;
+    }
+    return "ShedLock has mutexes only, no semaphores, latches or values; leave "
+           "?dialect= out for these";
+}
