@@ -291,7 +291,7 @@ static void claim_renew_refused(struct snib__engine *e, snib_instant now,
     if (t->state == SNIB__CLAIM_CONFIRM) {
         bool had = snib__acquisition_had(
             e, now, snib__claim_first_waiting(t->local), t->token);
-        if (t->delay.ns > 0 && !had) {
+        if (t->delay.ns > 0 && !had && !q->rq.said.revoked) {
             snib__claim_end_untold(e, now, t);
         } else {
             snib__claim_anew_or_free(e, now, t);
