@@ -21,9 +21,9 @@
  * a subscription that was cut it is told as soon as that is there again; the
  * client keeps one as long as it holds something. (At a table the hint may meet
  * the acquire itself while that is executed, and is lost then: the next renewal
- * tells, or a release that asks. In a database the row may name a connection that
- * is none any more: the next renewal, too.) With no subscription, and nothing
- * broken, it is told by the next renewal. A fixed lease is not renewed;
+ * tells, or a release that asks; of a fixed lease nothing else. In a database the
+ * row may name a connection that is none any more: the next renewal, too.) With no
+ * subscription, and nothing broken, it is told by the next renewal. A fixed lease is not renewed;
  * there it is told when its client begins to listen, a second after its first
  * grant. In any case it is told by the deadline (told.c). Until it is told,
  * exclusion is not promised for that grant alone, and the fence refuses its
@@ -304,13 +304,6 @@ static int64_t renews_ms(const struct sim_world *w,
     return sim_sql(w) && !s->options.fixed ? sim_lease_most(&w->opt) / 2 : 0;
 }
 
-/* In a database a client whose listening connection broke makes it anew when it
- * renews, or waits: not while all that it holds is for a fixed time. */
-static bool is_deaf(const struct sim_world *w)
-{
-    return sim_sql(w) && w->faults > 0;
-}
-
 /* By when must the owner have been told; 0: there is no bound but its
  * deadline. */
 static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
@@ -333,7 +326,10 @@ static int64_t told_by(const struct sim_world *w, const struct sim_forced *f,
     if (is_hinted(w, f, entered_at)) {
         return from + hops(w, HEARD_HOPS);
     }
-    if (!sim_was_calm(w, from) || (is_deaf(w) && s->options.fixed)) {
+    if (!sim_was_calm(w, from)) {
+        return 0;
+    }
+    if (s->options.fixed && f->heard) { /* the hint met the acquire itself */
         return 0;
     }
     if (s->options.fixed) { /* it renews nothing: it asks once it listens */

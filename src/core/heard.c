@@ -61,6 +61,9 @@ static void heard_ended(struct snib__engine *e, snib_instant now)
                              SNIB__CONTAINER(l, struct snib__claim, held));
         }
         e->out.missed = false;
+        /* What a library named with a grant may be gone: who is granted something
+         * from now on, and holds it, names the next. */
+        e->out.listens = e->out.listens && !e->cfg.blocking;
     }
     for (uint32_t i = 0; i < e->out.ended_count; i++) {
         struct snib__claim *t = heard_claim_of(e, e->out.ended[i]);

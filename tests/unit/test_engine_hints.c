@@ -160,6 +160,35 @@ static void who_holds_for_a_second_listens(void **state)
     release(d, s->ticket, 1, NULL);
 }
 
+/* A library's way of being told has broken: what is got later is to name the new
+ * one, though nothing renews it. */
+static void who_missed_something_begins_to_listen_anew(void **state)
+{
+    static const struct snib__blocking_ops library;
+    struct desk *d = *state;
+    d->e->pushes = true;
+    d->e->cfg.blocking = &library;
+    struct snib__acquire_spec spec = ask_of(1);
+    spec.fixed = true;
+    struct snib__acquisition *s = acquire(d, spec);
+    grant(d, 9);
+    pass_ms(d, 1000);
+    assert_true(at(SNIB__RENEW)->renew.listen);
+    confirm(d, d->now);
+    release(d, s->ticket, 1, NULL);
+    say(d, at(SNIB__RELEASE), SNIB__DONE);
+    out->missed = true;
+    feed(d);
+    s = acquire(d, spec);
+    grant(d, 10);
+    assert_null(at(SNIB__RENEW));
+    pass_ms(d, 1000);
+    assert_non_null(at(SNIB__RENEW));
+    assert_true(at(SNIB__RENEW)->renew.listen);
+    confirm(d, d->now);
+    release(d, s->ticket, 1, NULL);
+}
+
 static void more_hints_than_fit_ask_for_all(void **state)
 {
     struct desk *d = *state;
@@ -212,6 +241,7 @@ int main(void)
         T(who_renews_while_it_is_asked_about_is_renewed_after),
         T(a_try_waits_for_what_a_hint_asks),
         T(who_holds_for_a_second_listens),
+        T(who_missed_something_begins_to_listen_anew),
         T(more_hints_than_fit_ask_for_all),
         T(a_try_that_was_ended_unheard_hears_busy),
         T(a_client_spins_when_all_of_it_do),
