@@ -65,6 +65,7 @@ class World:
         self.granted = []  # of what kind, in their order; "": a mutex
         self.holder = ""  # the process that was the last to enter
         self.inside = ""  # it, until it has left its section
+        self.stay = False  # nobody leaves his section who still holds
         self.store = made or STORES[store](kind, folder)
 
     def path(self, name):

@@ -188,7 +188,7 @@ class Caller:
         hold = (self.world.long_hold_s if random.random() < 1 / 16
                 else random.choice([0, 0, 0.02, 0.05, 0.1, 0.2]))
         until = time.monotonic() + hold
-        while held and time.monotonic() < until:
+        while held and (time.monotonic() < until or self.world.stay):
             self.world.pause(0.025)
             held = self.probe(grant)
         stubborn = random.random() < 0.5

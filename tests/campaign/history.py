@@ -19,6 +19,7 @@ fail, unknown), id (of the operation), grant, token, began, ended.
     blackout  began, ended              the store answered nobody in there
     nemesis   kind, lossy, what         a fault; lossy: exclusion may fail
     effect    seen, what                how often it was seen to do what
+    kept      p, held                   … through a fault that the store survives
     pulse     gap_ms                    the machine kept a thread waiting
     meta      store, kind, seed, eps_ms, ended
 """

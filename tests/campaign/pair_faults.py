@@ -15,6 +15,8 @@ from harness.wait import wait_until
 from history import boot_ns
 
 LOST_S = 20  # so long all that is to be lost may take to come by
+# So long after a server is back: others have polled, and would have been let in.
+BACK_S = 1.5
 
 
 def lease_s(rig):
@@ -34,14 +36,17 @@ def blackout(world):
 
 def _away(world, rig, end):
     seen = 0
-    for part in (0.2, 1.2):
+    for part in rig.away:
         wait_until(world.is_old, 30, "the lock is old enough")
-        end()
-        with blackout(world):
-            assert rig.is_gone(), "the server is still there"
-            seen += 1
-            world.pause(part * lease_s(rig))
-        rig.start()
+        with world.held_through(BACK_S) as holder:
+            end()
+            with blackout(world):
+                assert rig.is_gone(), "the server is still there"
+                seen += 1
+                world.pause(part * lease_s(rig))
+            rig.start()
+            back = time.monotonic()
+        world.check_kept(holder, back)
         world.more(4)
     return seen
 
@@ -57,17 +62,18 @@ def restart_server(world, rig):
 def _freeze(world, rig, leases):
     seen = 0
     for _ in range(2):
-        before = len(world.granted)
-        rig.freeze()
-        try:
-            wait_until(rig.stands_still, 5, "the server stands still")
-            with blackout(world):
-                world.pause(leases * lease_s(rig))
-                assert rig.stands_still(), "the server went on"
-                # One may have been granted just before.
-                seen += len(world.granted) <= before + 2
-        finally:
-            rig.thaw()
+        with world.held_through(0.5 * lease_s(rig)):
+            before = len(world.granted)
+            rig.freeze()
+            try:
+                wait_until(rig.stands_still, 5, "the server stands still")
+                with blackout(world):
+                    world.pause(leases * lease_s(rig))
+                    assert rig.stands_still(), "the server went on"
+                    # One may have been granted just before.
+                    seen += len(world.granted) <= before + 2
+            finally:
+                rig.thaw()
         world.more(4)
     return seen
 
@@ -127,11 +133,7 @@ def kill_clients(world, rig):
 
 def cut_all(world, rig):
     """Each second client's connections, at once."""
-    seen = 0
-    for _ in range(5):
-        seen += rig.wire.cut()
-        world.more(2)
-    return seen
+    return _again(world, rig, rig.wire.cut)
 
 
 MESSAGES = 12
@@ -204,7 +206,8 @@ def partition_long(world, rig):
 def _again(world, rig, end, times=5):
     seen = 0
     for _ in range(times):
-        seen += end()
+        with world.held_through(0.3 * lease_s(rig)):
+            seen += end()
         world.more(2)
     return seen
 
@@ -260,15 +263,17 @@ def read_only(world, rig):
     """A server that refuses to write, as a primary does that is one no longer."""
     seen = 0
     for _ in range(2):
-        rig.sql("SET GLOBAL read_only=1")
-        try:
-            with blackout(world):
-                world.pause(0.2)
-                before = rig.sql("SELECT max(token) FROM snib_lock")
-                world.pause(0.8 * lease_s(rig))
-                seen += before == rig.sql("SELECT max(token) FROM snib_lock")
-        finally:
-            rig.sql("SET GLOBAL read_only=0")
+        with world.held_through():
+            rig.sql("SET GLOBAL read_only=1")
+            try:
+                with blackout(world):
+                    world.pause(0.2)
+                    before = rig.sql("SELECT max(token) FROM snib_lock")
+                    world.pause(0.8 * lease_s(rig))
+                    seen += before == rig.sql(
+                        "SELECT max(token) FROM snib_lock")
+            finally:
+                rig.sql("SET GLOBAL read_only=0")
         world.more(3)
     return seen
 
@@ -278,9 +283,10 @@ def restore_database(world, rig):
     rig.save()
     world.more(8)
     last = int(rig.sql(f"SELECT max(token) FROM {rig.LOCK}"))
-    rig.kill()
-    rig.restore()
-    rig.start()
+    with world.held_through(BACK_S):
+        rig.kill()
+        rig.restore()
+        rig.start()
     world.more(2)
     now = int(rig.sql(f"SELECT max(token) FROM {rig.LOCK}"))
     assert now > last, (now, last)
@@ -290,7 +296,10 @@ def restore_database(world, rig):
 def fail_over(world, rig):
     """To one that has all."""
     last = rig.tokens()[0]
-    rig.fail_over()
+    with world.held_through(BACK_S) as holder:
+        rig.fail_over()
+        back = time.monotonic()
+    world.check_kept(holder, back)
     world.more(4)
     assert last < rig.last_token(), "a token was forgotten"
     return 1
@@ -302,7 +311,8 @@ def fail_over_behind(world, rig):
     world.more(6)
     first, second = rig.tokens()
     assert second < first, (first, second)
-    rig.fail_over()
+    with world.held_through(BACK_S):
+        rig.fail_over()
     world.more(4)
     return 1
 
@@ -310,9 +320,10 @@ def fail_over_behind(world, rig):
 def _step(world, rig, seconds):
     seen = 0
     for _ in range(3):
-        before, at = rig.now(), time.time()
-        rig.step_clock(seconds)
-        moved = rig.now() - before - (time.time() - at)
+        with world.held_through(0.3 * lease_s(rig)):
+            before, at = rig.now(), time.time()
+            rig.step_clock(seconds)
+            moved = rig.now() - before - (time.time() - at)
         seen += abs(moved - seconds) < 0.5
         world.more(4)
     return seen

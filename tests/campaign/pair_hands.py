@@ -9,18 +9,18 @@ import time
 from harness.wait import wait_until
 from harness.zookeeper_server import ZookeeperError
 
-from pair_faults import LOST_S, blackout, lease_s
+from pair_faults import BACK_S, LOST_S, blackout, lease_s
 
 
 def _until(world, times, once):
     """Call it until it has had its effect so often, or for a while."""
     seen, end = 0, time.monotonic() + LOST_S
     while seen < times and time.monotonic() < end:
-        if once():
+        with world.held_through(0.3 * lease_s(world.store)):
+            done = once()
+        if done:
             seen += 1
             world.more(2)
-        else:
-            world.pause(0.01)
     return seen
 
 
@@ -31,10 +31,13 @@ def _lose_leader(world, rig, lose, back):
     seen = 0
     for _ in range(2):
         leader = rig.leader()
-        lose(leader)
-        wait_until(lambda lost=leader: rig.server.led_by_others(lost), 40,
-                   "another leader")
-        seen += 1
+        with world.held_through(BACK_S) as holder:
+            lose(leader)
+            wait_until(lambda lost=leader: rig.server.led_by_others(lost), 40,
+                       "another leader")
+            seen += 1
+            back_at = time.monotonic()
+        world.check_kept(holder, back_at)
         world.more(4)
         back(leader)
         world.more(2)
@@ -67,8 +70,9 @@ def move_leader(world, rig):
         leader = rig.leader()
         others = [one for one in rig.server.members if one is not leader]
         number = rig.member_id(others[seen % 2])
-        rig.ctl("move-leader", f"{number:x}", member=leader)
-        seen += wait_until(rig.server.leader, 20, "a leader") is not leader
+        with world.held_through(0.3 * lease_s(rig)):
+            rig.ctl("move-leader", f"{number:x}", member=leader)
+            seen += wait_until(rig.server.leader, 20, "a leader") is not leader
         world.more(4)
     return seen
 
@@ -78,8 +82,9 @@ def kill_followers(world, rig):
     seen = 0
     leader = rig.leader()
     for member in [one for one in rig.server.members if one is not leader]:
-        member.kill()
-        seen += rig.member_is_gone(member)
+        with world.held_through(0.5 * lease_s(rig)):
+            member.kill()
+            seen += rig.member_is_gone(member)
         world.more(4)
         rig.back(member)
         world.more(2)
@@ -91,14 +96,15 @@ def kill_majority(world, rig):
     leader = rig.leader()
     lost = [leader, next(one for one in rig.server.members
                          if one is not leader)]
-    for member in lost:
-        member.kill()
-    with blackout(world):
-        before = len(world.granted)
-        world.pause(1.5 * lease_s(rig))
-        assert len(world.granted) <= before + 2, "who has granted that?"
-        seen = sum(rig.member_is_gone(member) for member in lost)
-    rig.back(*lost)
+    with world.held_through():
+        for member in lost:
+            member.kill()
+        with blackout(world):
+            before = len(world.granted)
+            world.pause(1.5 * lease_s(rig))
+            assert len(world.granted) <= before + 2, "who has granted that?"
+            seen = sum(rig.member_is_gone(member) for member in lost)
+        rig.back(*lost)
     world.more(4)
     return seen
 
@@ -166,7 +172,8 @@ def restore_etcd(world, rig):
     rig.ctl("snapshot", "save", backup)
     world.more(8)
     before = int(rig.fields("endpoint", "status")["Revision"][0])
-    rig.server.restore(backup)
+    with world.held_through(BACK_S):
+        rig.server.restore(backup)
     seen = int(rig.fields("endpoint", "status")["Revision"][0]) < before
     world.more(4)
     return int(seen)
@@ -233,11 +240,11 @@ def close_connections(world, rig):
     """All at once, by rabbitmqctl."""
     seen = 0
     for _ in range(3):
-        before = rig.log_says("connection_closed") + rig.log_says("by hand")
-        rig.ctl("close_all_connections", "by hand")
-        seen += wait_until(
-            lambda b=before: rig.log_says("connection_closed") +
-            rig.log_says("by hand") - b, 10, "they are closed")
+        before = rig.log_says("by hand")
+        with world.held_through(BACK_S):
+            rig.ctl("close_all_connections", "by hand")
+            seen += wait_until(lambda b=before: rig.log_says("by hand") - b, 10,
+                               "they are closed")
         world.more(2)
     return seen
 
@@ -286,7 +293,8 @@ def kill_queue(world, rig):
     seen = 0
     wait_until(world.is_old, 30, "the lock is old enough")
     for _ in range(2):
-        seen += "another" in rig.ctl("eval", KILL_QUEUE % _queue(world))
+        with world.held_through(0.5 * lease_s(rig)):
+            seen += "another" in rig.ctl("eval", KILL_QUEUE % _queue(world))
         world.more(4)
     return seen
 
@@ -320,10 +328,11 @@ def disk_alarm(world, rig):
 def stop_app(world, rig):
     """The node stays, what serves clients is stopped and started again."""
     wait_until(world.is_old, 30, "the lock is old enough")
-    rig.ctl("stop_app")
-    seen = not rig.server.serves()
-    with blackout(world):
-        world.pause(0.5 * lease_s(rig))
-    rig.ctl("start_app")
+    with world.held_through(BACK_S):
+        rig.ctl("stop_app")
+        seen = not rig.server.serves()
+        with blackout(world):
+            world.pause(0.5 * lease_s(rig))
+        rig.ctl("start_app")
     world.more(4)
     return int(seen)

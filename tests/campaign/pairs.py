@@ -16,6 +16,7 @@ rise all the same, and no acknowledged element is lost.
 """
 
 import collections
+import contextlib
 import os
 import shutil
 import time
@@ -37,19 +38,23 @@ CLIENTS = 16
 GRANTS = 12      # before the fault, and after it
 MORE_S = 60      # so long the next grants may take
 
-Pair = collections.namedtuple("Pair", "store fault play least seen lossy shape")
+# outlasts: leases are longer than the server is away, so that who holds does so
+# still when it is back, and one that forgot him would let in another one.
+Pair = collections.namedtuple(
+    "Pair", "store fault play least seen lossy shape outlasts")
 
 
-def _pairs(stores, play, least, seen, lossy=False, shape="one"):
-    return [Pair(store, play.__name__, play, least, seen, lossy, shape)
-            for store in stores.split()]
+def _pairs(stores, play, least, seen, lossy=False, shape="one",
+           outlasts=False):
+    return [Pair(store, play.__name__, play, least, seen, lossy, shape,
+                 outlasts) for store in stores.split()]
 
 
 EACH = "postgres mysql etcd zookeeper rabbitmq"
 SQL = "postgres mysql"
 PAIRS = [pair for row in (
-    _pairs(EACH, faults.kill_server, 2, "times it was gone"),
-    _pairs(EACH, faults.restart_server, 2, "times it was gone"),
+    _pairs(EACH, faults.kill_server, 1, "times it was gone", outlasts=True),
+    _pairs(EACH, faults.restart_server, 1, "times it was gone", outlasts=True),
     _pairs(EACH, faults.freeze_server, 2, "times it stood still"),
     _pairs(EACH, faults.freeze_server_long, 2, "times it stood still"),
     _pairs(EACH, faults.freeze_clients, 2, "holders outlived"),
@@ -68,23 +73,28 @@ PAIRS = [pair for row in (
     _pairs(SQL, faults.lock_rows, 2, "waits for a row given up"),
     _pairs(SQL, faults.fill_disk, 3, "writes refused"),
     _pairs("mysql", faults.read_only, 2, "times nothing was written"),
-    _pairs(SQL, faults.restore_database, 1, "times restored", True),
+    _pairs(SQL, faults.restore_database, 1, "times restored", True,
+           outlasts=True),
     _pairs(SQL, faults.clock_forward, 3, "steps", True, "clock"),
     _pairs(SQL, faults.clock_back, 3, "steps", True, "clock"),
-    _pairs(SQL, faults.fail_over, 1, "failovers", False, "synchronous"),
-    _pairs(SQL, faults.fail_over_behind, 1, "failovers", True, "asynchronous"),
+    _pairs(SQL, faults.fail_over, 1, "failovers", False, "synchronous",
+           True),
+    _pairs(SQL, faults.fail_over_behind, 1, "failovers", True, "asynchronous",
+           True),
     _pairs("etcd", hands.revoke_holders, 4, "leases revoked", True),
     _pairs("etcd", hands.revoke_waiters, 4, "leases revoked", True),
     _pairs("etcd", hands.delete_claims, 4, "claims deleted", True),
     _pairs("etcd", hands.compact, 5, "compactions"),
-    _pairs("etcd", hands.restore_etcd, 1, "times restored", True),
+    _pairs("etcd", hands.restore_etcd, 1, "times restored", True,
+           outlasts=True),
     _pairs("etcd", hands.fill_etcd, 1, "alarms", False, "small"),
     _pairs("etcd", hands.move_leader, 3, "new leaders", False, "three"),
-    _pairs("etcd", hands.cut_off_leader, 2, "new leaders", False, "three"),
+    _pairs("etcd", hands.cut_off_leader, 2, "new leaders", False, "three",
+           True),
     _pairs("etcd zookeeper", hands.kill_leader, 2, "new leaders", False,
-           "three"),
+           "three", True),
     _pairs("etcd zookeeper", hands.freeze_leader, 2, "new leaders", False,
-           "three"),
+           "three", True),
     _pairs("etcd zookeeper", hands.kill_followers, 2, "members gone", False,
            "three"),
     _pairs("etcd zookeeper", hands.kill_majority, 2, "members gone", False,
@@ -99,7 +109,7 @@ PAIRS = [pair for row in (
     _pairs("rabbitmq", hands.kill_queue, 2, "new processes"),
     _pairs("rabbitmq", hands.memory_alarm, 1, "alarms"),
     _pairs("rabbitmq", hands.disk_alarm, 1, "alarms"),
-    _pairs("rabbitmq", hands.stop_app, 1, "times it was away"),
+    _pairs("rabbitmq", hands.stop_app, 1, "times it was away", outlasts=True),
 ) for pair in row]
 PAIRS.sort(key=lambda pair: (EACH.split().index(pair.store),
                              list(RIGS).index((pair.store, pair.shape))))
@@ -130,15 +140,24 @@ def listed():
     return "\n".join(lines + [f"{len(PAIRS)} pairs"])
 
 
+class Holder:
+    """Who came in as the last one before a fault."""
+
+    def __init__(self, p):
+        self.p, self.since, self.stayed = p, time.monotonic(), False
+
+
 class PairWorld(campaign.World):
     """16 clients of one lock, one of them `snib run` again and again."""
 
     def __init__(self, pair, rig, seed, folder):
         self.lock = pair.fault.replace("_", "-")
-        self.lease_ms, self.request_ms = rig.lease_ms, rig.request_ms
+        longer_ms = rig.outage_ms if pair.outlasts else 0
+        self.lease_ms = rig.lease_ms + longer_ms
+        self.request_ms = rig.request_ms
         self.waits_ms = (0, 400, 4000, 8000)
         self.long_hold_s = 0.6 * rig.lease_ms / 1000  # it is renewed meanwhile
-        self.free_within_ms = rig.free_within_ms
+        self.free_within_ms = rig.free_within_ms + longer_ms
         self.since = None  # when the lock was first granted
         super().__init__(pair.store, pair.fault, seed, 0, folder, made=rig)
 
@@ -158,6 +177,31 @@ class PairWorld(campaign.World):
         for client in self.drivers + self.clis:
             for thread in client.threads:
                 thread.start()
+
+    @contextlib.contextmanager
+    def held_through(self, seconds=0.0):
+        """Somebody has just entered his section when this begins, and whoever is
+        in one stays there for as long as he is told that he holds: until this is
+        over, and so long after it. Inside, Holder tells since when; afterwards,
+        whether it was the same one all the time."""
+        wait_until(lambda: not self.inside, 20, "a section ends")
+        self.stay = True
+        try:
+            holder = Holder(wait_until(lambda: self.inside, 20,
+                                       "somebody comes in"))
+            yield holder
+            self.pause(seconds)
+            holder.stayed = self.inside == holder.p
+        finally:
+            self.stay = False
+
+    def check_kept(self, holder, back):
+        """The server was back at that instant, early in the lease: does the holder
+        hold still, as the store promises?"""
+        if (self.store.keeps
+                and back - holder.since < 0.4 * self.lease_ms / 1000):
+            self.history("kept", p=holder.p, held=holder.stayed)
+            assert holder.stayed, f"{holder.p} held, and the store forgot it"
 
     def is_old(self):
         """Old enough for its server to be killed?"""

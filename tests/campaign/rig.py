@@ -27,6 +27,9 @@ class Rig:
     # it, to give it back.
     words = ()
     age_s = 0              # so old must a lock be when its server is killed
+    # How many leases its server is away each time; it takes about so long more.
+    away, outage_ms = (0, 1.2), 6000
+    keeps = True           # a grant outlives its server, by the store's page
 
     def __init__(self):
         why = self.missing()

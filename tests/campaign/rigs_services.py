@@ -70,6 +70,7 @@ class EtcdMembers(Members, EtcdRig):
 
 class ZookeeperRig(Rig):
     name = "zookeeper"
+    outage_ms = 9000
     SESSION_MS = 1500
     more = f"?session_ms={SESSION_MS}"
     lease_ms, request_ms = 1500, 1000
@@ -104,6 +105,8 @@ class ZookeeperMembers(Members, ZookeeperRig):
 
 class RabbitmqRig(Rig):
     name = "rabbitmq"
+    away, outage_ms = (0,), 12_000
+    keeps = False          # who is cut off has lost all
     more = "?heartbeat_s=1"
     request_ms = 1000
     free_within_ms = 15_000

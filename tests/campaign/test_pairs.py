@@ -5,6 +5,7 @@ has failed, and those of the two databases that ./dev test plays. (./dev campaig
 import collections
 import os
 import re
+import shutil
 import socket
 import threading
 
@@ -12,9 +13,10 @@ import pytest
 
 import pairs
 import second
-from pairs import EACH, PAIRS, Bench, Pair, chosen
+from pairs import EACH, PAIRS, Bench, Pair, Played, chosen
 from pair_gate import bench, param, play  # noqa: F401
 from campaign import missing
+from harness.postgres_server import PostgresServer, postgres_missing
 from harness.wait import stays, wait_until
 from rigs import RIGS
 from wire import Wire
@@ -164,9 +166,31 @@ def nothing(world, rig):
 def test_a_pair_whose_fault_does_nothing_has_failed():
     with Bench() as own:
         played = own.play(Pair("postgres", "nothing", nothing, 1, "times",
-                               False, "one"), 1)
+                               False, "one", False), 1)
     assert played.verdict.ok and not played.ok
     assert played.problems() == ["the fault did nothing: 0 times, and not 1"]
+
+
+class Forgetful(RIGS["postgres", "one"]):
+    """It answers a grant long before that is on its disk."""
+    more, outage_ms = "?durable=no", 20_000
+
+    @staticmethod
+    def make():
+        return PostgresServer(["wal_writer_delay = 10s"])
+
+
+@pytest.mark.skipif(bool(missing() or postgres_missing()),
+                    reason=missing() or postgres_missing())
+def test_a_database_that_forgets_a_grant_is_found():
+    rig = Forgetful()
+    try:
+        played = Played(chosen("postgres:kill_server")[0], rig, 1,
+                        second.missing())
+    finally:
+        rig.close()
+    assert "the store forgot it" in played.trouble and not played.ok
+    shutil.rmtree(os.path.dirname(played.path))
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing())

@@ -249,6 +249,27 @@ def test_tries_get_in_when_a_dead_grant_is_over(one, drivers, name):
     assert time.monotonic() - began > 2.9
 
 
+def test_waits_that_are_shorter_than_a_dead_grants_lease_get_in(one, drivers,
+                                                               name):
+    """Each comes to be the one that is served, and gives up before the lease is
+    over: it leaves word of how long that is."""
+    holder = drivers(one.url + BEAT)
+    holder.acquire(holder.lock(name, lease_ms=6000))
+    holder.kill()
+    began, waits = time.monotonic(), {}
+    for other in (drivers(one.url + BEAT), drivers(one.url + BEAT)):
+        other.lock(name)
+        waits[other] = other.start_acquire(name, wait_ms=2500)
+    while not any(pending.done() and pending.answer().ok
+                  for pending in waits.values()):
+        assert time.monotonic() - began < 15, "nobody gets in"
+        for other, pending in waits.items():
+            if pending.done():
+                waits[other] = other.start_acquire(name, wait_ms=2500)
+        time.sleep(0.01)
+    assert time.monotonic() - began > 5.95
+
+
 # -- lost answers ------------------------------------------------------------------
 
 

@@ -167,6 +167,29 @@ static void a_try_that_was_too_quick_takes_its_message_back(void **state)
     assert_int_equal(model_count("free"), 2); /* its own; the note */
 }
 
+/* Who comes next would wait for the whole lease from then on, and if he gives up as
+ * soon, too, for ever. */
+static void who_gives_up_leaves_word_of_when_a_dead_grant_is_over(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    lies_there("held", 9, 5, 3000);
+    ask(&a);
+    pass_ms(1000);
+    assert_int_equal(model_count("free"), 0);
+    cancelled(&a);
+    assert_int_equal(model_count("free"), 1);
+    for (int i = 0; i < MODEL_MESSAGES; i++) {
+        const struct model_message *m = &model.message[i];
+        if (m->there && strstr(m->text, " free ")) {
+            assert_string_equal(m->queue, "snib.w.n");
+            assert_true(m->expires_ms >= 1990 && m->expires_ms <= 2001);
+        }
+    }
+    assert_int_equal(model_count("held"), 1);
+    assert_int_equal(model.consumers, 0);
+}
+
 /* Nobody waits, and many try: what they leave does not pile up. */
 static void many_tries_leave_no_more_than_one(void **state)
 {
@@ -323,6 +346,7 @@ int main(void)
         CASE(a_try_that_was_too_quick_takes_its_message_back),
         CASE(a_try_that_takes_its_message_back_leaves_the_highest_token),
         CASE(many_tries_leave_no_more_than_one),
+        CASE(who_gives_up_leaves_word_of_when_a_dead_grant_is_over),
         CASE(many_notes_of_one_grant_are_one),
         CASE(who_waits_is_granted_it_when_the_one_before_has_gone),
         CASE(a_cut_connection_of_the_one_before_is_no_release),

@@ -34,6 +34,9 @@ void snib__mq_claim_end(struct snib__mq *z, snib_instant now,
         return;
     }
     snib__heap_remove(&z->alarms, &c->timer);
+    if (c->stage == MQ_OUTWAITS) { /* else the next one begins with its wait */
+        snib__mq_note_later(z, now, c);
+    }
     if (c->wrote) {
         c->stage = MQ_FREES;
         snib__heap_set(&z->alarms, &c->timer, snib__mq_claim_patience(z, now));
@@ -84,7 +87,7 @@ void snib__mq_end_heard(struct snib__mq *z, snib_instant now,
 }
 
 /* A queue whose messages go to the lock's when their time is over. A note that gets
- * lost is left again by the next try. */
+ * lost is left again by the next one who cannot wait that long. */
 void snib__mq_note_later(struct snib__mq *z, snib_instant now,
                          struct mq_claim *c)
 {

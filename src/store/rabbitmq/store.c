@@ -32,9 +32,9 @@
  *  4. A FREE is sent by the request's own client alone, when it does not hold any
  *     more or never did, and names that request. It ends the HELDs of it that were
  *     sent before, by their serials: so it is true whenever it comes, and however
- *     often, even if the request is granted the lock again under its id. (A try may
- *     have the broker send one when the lease of a HELD that it was given is over,
- *     with that one's serial: end.c.)
+ *     often, even if the request is granted the lock again under its id. (A try, and
+ *     who gives up waiting for the end of a lease, has the broker send one when the
+ *     lease of a HELD that it was given is over, with that one's serial: end.c.)
  *  5. What is acknowledged is gone, so a holder acknowledges what others have left
  *     when its own HELD came back, not before; and never the HELD that it holds by,
  *     also if that is delivered again, since a broker may take a client for gone and
