@@ -363,8 +363,7 @@ bool snib__queue_hears(struct snib__redis *s, snib_instant now,
 void snib__queue_poll_put_off(struct snib__redis *s, snib_instant now)
 {
     int i = snib__session_up(s, CALLERS) ? CALLERS : BACKGROUND;
-    if (!s->put_off || !snib__session_up(s, i) ||
-        !snib__session_has_room(s, i, 1)) {
+    if (!snib__session_up(s, i) || !snib__session_has_room(s, i, 1)) {
         return;
     }
     s->put_off = false;

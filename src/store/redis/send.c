@@ -349,7 +349,9 @@ void snib__send_flush(struct snib__redis *s, snib_instant now)
 {
     s->collect_until = SNIB__NEVER;
     send_list(s, now, true); /* renewals come first */
-    snib__queue_poll_put_off(s, now);
+    if (s->put_off) {
+        snib__queue_poll_put_off(s, now);
+    }
     send_list(s, now, false);
     if (s->replicas) {
         snib__confirm_ask(s, now);
