@@ -67,11 +67,12 @@ static inline asked of_script(uint32_t keys, uint32_t args)
     static const struct {
         uint32_t keys, args;
         asked what;
-    } shapes[] = {
-        {7, 16, ASKED_ACQUIRE},  {7, 5, ASKED_TERMS},     {8, 5, ASKED_ENDED},
-        {7, 4, ASKED_ENDED},     {7, 1, ASKED_FORCE},     {6, 2, ASKED_INSPECT},
-        {4, 1, ASKED_PROBE},     {2, 8, ASKED_VALUE_PUT}, {8, 9, ASKED_KEEP},
-        {1, 0, ASKED_VALUE_GET}, {0, 0, ASKED_EARS}};
+    } shapes[] = {{7, 16, ASKED_ACQUIRE},  {7, 5, ASKED_TERMS},
+                  {8, 5, ASKED_ENDED},     {7, 4, ASKED_ENDED},
+                  {7, 1, ASKED_FORCE},     {6, 2, ASKED_INSPECT},
+                  {7, 3, ASKED_INSPECT},   {4, 1, ASKED_PROBE},
+                  {2, 8, ASKED_VALUE_PUT}, {8, 9, ASKED_KEEP},
+                  {1, 0, ASKED_VALUE_GET}, {0, 0, ASKED_EARS}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         if (shapes[i].keys == keys && shapes[i].args == args) {
             return shapes[i].what;

@@ -11,9 +11,9 @@
 #include "store/rabbitmq/rabbitmq_i.h"
 
 enum {
-    LOOK_MOST_MS = 500, /* for who does not answer */
-    LOOK_QUIET_MS = 50, /* behind an answer, for the next one */
-    LOOK_LIST_MS = 200, /* a list waits so long at least */
+    LOOK_MOST_MS = 500,          /* for who does not answer */
+    LOOK_QUIET_MS = 50,          /* behind an answer, for the next one */
+    LOOK_LIST_MS = LOOK_MOST_MS, /* a list waits so long at least */
     LOOK_PATTERN_MAX = 900
 };
 enum { LOOK_ASKS, LOOK_HEARS, LOOK_READS }; /* mq_step.at */

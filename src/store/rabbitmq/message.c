@@ -13,6 +13,7 @@
 #include "store/rabbitmq/rabbitmq_i.h"
 
 enum { MESSAGE_SEEN_MOST = 256, MESSAGE_HEAD_MAX = 160 };
+#define MESSAGE_SERIAL_MOST UINT64_C(999999999999999999) /* 18 digits are read */
 
 static const char *const message_words[] = {
     [MQ_FOREIGN] = "",     [MQ_SEED] = "seed", [MQ_PROBE] = "probe",
@@ -43,7 +44,8 @@ static mq_kind message_kind(const char *word)
 /* Numbers that no snib writes make it foreign. */
 static bool message_is_sound(const struct mq_message *m)
 {
-    return m->token >= 0 && m->lease_ms >= 0 && m->lease_ms <= MQ_LEASE_MOST_MS;
+    return m->token >= 0 && m->lease_ms >= 0 &&
+           m->lease_ms <= MQ_LEASE_MOST_MS && m->serial <= MESSAGE_SERIAL_MOST;
 }
 
 void snib__mq_message_read(const char *text, size_t size,
