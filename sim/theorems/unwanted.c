@@ -7,7 +7,7 @@
  * it) and nothing happens to it meanwhile, the server must see the end of that
  * request within a few hops. Excused: locks with a lock-delay, where a lost
  * grant is left to end by itself and no tombstone keeps a late copy of its
- * request out; in a database a request that had ended, and waits again since
+ * request out; in tables a request that had ended, and waits again since
  * data were lost: nobody knows it there; and the time after healing. */
 #include <string.h>
 
@@ -46,7 +46,7 @@ void theorem_unwanted_pushed(struct sim_world *w, const struct sim_seen *s)
     struct sim_resource *r = &w->resource[s->name];
     int c = sim_client_of(w, s->client);
     r->unwanted_since = 0;
-    bool unknown = sim_sql(w) && sim_waits_again(w, s->name, s->request);
+    bool unknown = sim_snapshots(w) && sim_waits_again(w, s->name, s->request);
     if (c >= 0 && !unknown && !w->opt.delay_ms && !wanted(w, c, s->name) &&
         sound(w, c)) {
         r->unwanted_since = w->t;
