@@ -1,8 +1,28 @@
 /* store/postgres with ?dialect=advisory, over a libpq that answers what the test
- * says: what is told when a lock is had, held by another, lost with its session. */
+ * says: what is told when a lock is had, held by another, lost with its session.
+ * wraps: pthread_mutex_unlock */
 #include "postgres_client.h"
 
 #include "store/postgres/advisory_i.h"
+
+/* Another worker, which wants that request's connection as soon as it may. */
+static struct {
+    const uint64_t *id; /* NULL: there is none */
+    struct pg_hold *found;
+} other;
+
+int __real_pthread_mutex_unlock(pthread_mutex_t *);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *mu)
+{
+    int err = __real_pthread_mutex_unlock(mu);
+    const uint64_t *id = other.id;
+    other.id = NULL;
+    if (id) {
+        other.found = snib__pg_hold_use(w.p, id);
+    }
+    return err;
+}
 
 static int begin_advisory(void **state)
 {
@@ -167,6 +187,16 @@ static void a_prior_grant_is_ended_also_while_it_is_used(void **state)
     assert_true(snib__list_empty(&w.p->advisory.holds));
 }
 
+static void nobody_finds_what_is_ended_by_another(void **state)
+{
+    (void)state;
+    struct snib__request r = granted();
+    other.id = r.id;
+    snib__pg_hold_end_other(w.p, r.id, r.token);
+    assert_null(other.id);
+    assert_null(other.found);
+}
+
 static void
 a_server_without_an_end_for_who_stands_still_is_refused(void **state)
 {
@@ -216,6 +246,7 @@ int main(void)
         ADVISORY(a_release_whose_answer_is_lost_ends_with_the_connection),
         ADVISORY(a_cancel_ends_whatever_the_request_has),
         ADVISORY(a_prior_grant_is_ended_also_while_it_is_used),
+        ADVISORY(nobody_finds_what_is_ended_by_another),
         ADVISORY(a_server_without_an_end_for_who_stands_still_is_refused),
         ADVISORY(what_there_is_not_is_unsupported),
     };

@@ -98,13 +98,13 @@ void snib__pg_hold_end_other(struct snib__postgres *p, const uint64_t id[2],
     if (h && h->busy) {
         h->doomed = true;
         h = NULL;
-    } else if (h) {
+    } else if (h) { /* nobody finds it from now on */
         hold_watch(p, h, false);
-        h->busy = true;
+        snib__unlink(&h->link);
     }
     pthread_mutex_unlock(&p->listener.mu);
     if (h) {
-        snib__pg_hold_end(p, h, false);
+        hold_free(h);
     }
 }
 
