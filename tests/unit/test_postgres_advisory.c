@@ -28,6 +28,8 @@ static int begin_advisory(void **state)
 {
     (void)begin_world(state);
     snib__postgres_ops.free(w.p);
+    lib.answer[SNIB__PG_ADVISORY_SETTINGS] =
+        (struct answer){1, {77, 0, 1000, 5}, 0, 0, 0};
     lib.answer[SNIB__PG_ADVISORY_CLOCK] =
         (struct answer){1, {1700000000000000}, 0, 0, 0};
     lib.answer[SNIB__PG_ADVISORY_TRY] = (struct answer){1, {1}, 0, 0, 0};
@@ -208,6 +210,30 @@ a_server_without_an_end_for_who_stands_still_is_refused(void **state)
     assert_non_null(strstr(w.error.text, "needs PostgreSQL 14"));
 }
 
+/* A name may stand for several servers: the session reached the primary. */
+static void a_lock_of_a_standby_is_none(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 0);
+    (void)state;
+    lib.answer[SNIB__PG_ADVISORY_SETTINGS].value[1] = 1;
+    assert_int_equal(run(&r), SNIB__PENDING);
+    assert_int_equal(r.said.err, SNIB_ERR_STORE);
+    assert_non_null(strstr(w.error.text, "is a standby"));
+    assert_int_equal(lib.sent[SNIB__PG_ADVISORY_TRY], 0);
+    lib.answer[SNIB__PG_ADVISORY_SETTINGS].value[1] = 0;
+    assert_int_equal(run(&r), SNIB__DONE);
+}
+
+static void a_lock_behind_a_pooler_is_refused(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 0);
+    (void)state;
+    lib.answer[SNIB__PG_ADVISORY_SETTINGS].value[0] = 78;
+    assert_int_equal(run(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_CONFIG);
+    assert_int_equal(lib.sent[SNIB__PG_ADVISORY_TRY], 0);
+}
+
 static void what_there_is_not_is_unsupported(void **state)
 {
     static const snib__verb verbs[] = {SNIB__LIST,      SNIB__FORCE,
@@ -248,6 +274,8 @@ int main(void)
         ADVISORY(a_prior_grant_is_ended_also_while_it_is_used),
         ADVISORY(nobody_finds_what_is_ended_by_another),
         ADVISORY(a_server_without_an_end_for_who_stands_still_is_refused),
+        ADVISORY(a_lock_of_a_standby_is_none),
+        ADVISORY(a_lock_behind_a_pooler_is_refused),
         ADVISORY(what_there_is_not_is_unsupported),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);

@@ -147,14 +147,8 @@ static snib__sql_end hold_connect(struct snib__pg_session *s,
     h->conn.store = s->store;
     snib__link_init(&h->link);
     snib__sql_script_init(&h->wait);
-    snib__sql_end end = snib__pg_connect(&h->conn, "snib: lock", until, fault);
-    if (!end) {
-        struct snib__sql_script *t = &s->tables.script;
-        snib__sql_script_clear(t);
-        snib__sql_add(t, SNIB__PG_ADVISORY_SETTINGS, NULL, NULL);
-        snib__sql_sync(t);
-        end = snib__pg_run(&h->conn, t, 1, until, fault);
-    }
+    snib__sql_end end =
+        snib__pg_connect_lock(&h->conn, &s->tables.script, until, fault);
     if (end) {
         hold_free(h);
         return end == SNIB__SQL_LOST ? SNIB__SQL_DOWN : end;

@@ -122,6 +122,12 @@ void snib__pg_drop(struct snib__pg_conn *, snib_err, const char *text);
 /* Connect and log in, without looking at anything. */
 snib__sql_end snib__pg_connect(struct snib__pg_conn *, const char *application,
                                snib_instant until, struct snib_error *fault);
+/* The same for an advisory lock, with its settings and a look at who answers: a
+ * name may stand for several servers, and a standby has locks of its own. */
+snib__sql_end snib__pg_connect_lock(struct snib__pg_conn *,
+                                    struct snib__sql_script *,
+                                    snib_instant until,
+                                    struct snib_error *fault);
 void snib__pg_quit(struct snib__pg_conn *);
 
 /* -- scripts (script.c) ---------------------------------------------------- */

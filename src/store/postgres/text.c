@@ -368,7 +368,8 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
         "WHERE NOT has_table_privilege('~',p)",
     /* Who waits does so for as long as it takes. */
     [SNIB__PG_ADVISORY_SETTINGS] =
-        "SELECT set_config('search_path','',false),"
+        "SELECT pg_backend_pid(),pg_is_in_recovery()::int," US "," LIFE ","
+        "set_config('search_path','',false),"
         "set_config('lock_timeout','0',false),"
         "set_config('statement_timeout','0',false),"
         "set_config('idle_in_transaction_session_timeout','1000',false)",
