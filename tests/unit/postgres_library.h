@@ -42,6 +42,7 @@ static struct {
     int queued, taken, cut_at; /* 0: never */
     uint64_t number[COLUMNS];  /* of the value that was asked for last */
     bool down, no_memory;
+    int words; /* so many reads, of which the last one finds the end; 0: no end */
     int finished;
     int sent[SNIB__PG_STATEMENTS];
 } lib;
@@ -216,6 +217,7 @@ static int fake_busy(PGconn *c)
 static int fake_consume(PGconn *c)
 {
     (void)c;
+    lib.down = lib.down || (lib.words && --lib.words == 0);
     return !lib_is_cut();
 }
 

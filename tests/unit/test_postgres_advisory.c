@@ -189,6 +189,20 @@ static void a_prior_grant_is_ended_also_while_it_is_used(void **state)
     assert_true(snib__list_empty(&w.p->advisory.holds));
 }
 
+/* A server says why it ends a session, and then ends it. */
+static void a_connection_has_ended_behind_the_last_words(void **state)
+{
+    (void)state;
+    struct snib__request r = granted();
+    struct pg_hold *h = snib__pg_hold_use(w.p, r.id);
+    assert_false(snib__pg_hold_heard(h));
+    assert_int_equal(write(lib.fd[1], "x", 1), 1);
+    assert_false(snib__pg_hold_heard(h)); /* it says something else */
+    lib.words = 2;
+    assert_true(snib__pg_hold_heard(h));
+    snib__pg_hold_leave(w.p, h);
+}
+
 static void nobody_finds_what_is_ended_by_another(void **state)
 {
     (void)state;
@@ -272,6 +286,7 @@ int main(void)
         ADVISORY(a_release_whose_answer_is_lost_ends_with_the_connection),
         ADVISORY(a_cancel_ends_whatever_the_request_has),
         ADVISORY(a_prior_grant_is_ended_also_while_it_is_used),
+        ADVISORY(a_connection_has_ended_behind_the_last_words),
         ADVISORY(nobody_finds_what_is_ended_by_another),
         ADVISORY(a_server_without_an_end_for_who_stands_still_is_refused),
         ADVISORY(a_lock_of_a_standby_is_none),

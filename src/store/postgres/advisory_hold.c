@@ -205,8 +205,7 @@ bool snib__pg_hold_wait(struct pg_hold *h, const struct snib__pg_key *key)
 bool snib__pg_hold_heard(struct pg_hold *h)
 {
     const struct snib__pq *pq = &h->conn.store->pq;
-    return !pq->PQconsumeInput(h->conn.c) ||
-           pq->PQstatus(h->conn.c) != CONNECTION_OK ||
+    return !pq->PQconsumeInput(h->conn.c) || snib__pg_is_cut(&h->conn) ||
            (h->waits && !pq->PQisBusy(h->conn.c));
 }
 

@@ -117,6 +117,8 @@ struct snib__pg_conn {
  * stops. */
 bool snib__pg_wait(struct snib__pg_conn *, bool to_read, bool to_write,
                    snib_instant until);
+/* Has the server ended it, while nobody used it? */
+bool snib__pg_is_cut(struct snib__pg_conn *);
 /* It is no good any more: cut it, and keep why. text NULL: what libpq says. */
 void snib__pg_drop(struct snib__pg_conn *, snib_err, const char *text);
 /* Connect and log in, without looking at anything. */
