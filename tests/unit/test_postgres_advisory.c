@@ -161,6 +161,19 @@ a_release_whose_answer_is_lost_ends_with_the_connection(void **state)
     assert_int_equal(run(&release), SNIB__NO);
 }
 
+static void a_release_of_what_had_ended_before_says_so(void **state)
+{
+    (void)state;
+    struct snib__request r = granted(), release = verb(SNIB__RELEASE, r.token);
+    assert_int_equal(write(lib.fd[1], "x", 1), 1);
+    lib.words = 2;
+    assert_int_equal(run(&release), SNIB__NO);
+    assert_int_equal(release.said.err, SNIB_ERR_LOST);
+    assert_true(release.said.forgotten);
+    assert_int_equal(lib.sent[SNIB__PG_ADVISORY_UNLOCK], 0);
+    assert_true(snib__list_empty(&w.p->advisory.holds));
+}
+
 static void a_cancel_ends_whatever_the_request_has(void **state)
 {
     (void)state;
@@ -284,6 +297,7 @@ int main(void)
         ADVISORY(a_grant_ends_with_its_connection),
         ADVISORY(only_its_own_grant_is_renewed_or_released),
         ADVISORY(a_release_whose_answer_is_lost_ends_with_the_connection),
+        ADVISORY(a_release_of_what_had_ended_before_says_so),
         ADVISORY(a_cancel_ends_whatever_the_request_has),
         ADVISORY(a_prior_grant_is_ended_also_while_it_is_used),
         ADVISORY(a_connection_has_ended_behind_the_last_words),

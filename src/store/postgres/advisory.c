@@ -260,7 +260,11 @@ static snib__sql_end advisory_renew(struct advisory_step *k)
 
 static snib__sql_end advisory_release(struct advisory_step *k)
 {
-    if (!k->hold || k->hold->token != k->r->token) {
+    bool ours = k->hold && k->hold->token == k->r->token;
+    if (ours && snib__pg_hold_heard(k->hold)) { /* it has ended before */
+        advisory_drop(k);
+    }
+    if (!ours || !k->hold) {
         advisory_lost(k);
         return SNIB__SQL_OK;
     }
