@@ -185,6 +185,20 @@ static void a_cancel_ends_whatever_the_request_has(void **state)
     assert_int_equal(run(&cancel), SNIB__DONE);
 }
 
+/* What has been answered needs no end, and its number may be another's. */
+static void a_cancel_ends_no_wait_that_is_over(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 0),
+                         cancel = verb(SNIB__CANCEL, 0);
+    (void)state;
+    lib.answer[SNIB__PG_ADVISORY_TRY].value[0] = 0;
+    r.acquire.may_queue = true;
+    assert_int_equal(run(&r), SNIB__QUEUED);
+    assert_int_equal(run(&cancel), SNIB__DONE);
+    assert_int_equal(lib.sent[SNIB__PG_ADVISORY_CANCEL], 0);
+    assert_true(snib__list_empty(&w.p->advisory.holds));
+}
+
 static void a_prior_grant_is_ended_also_while_it_is_used(void **state)
 {
     (void)state;
@@ -299,6 +313,7 @@ int main(void)
         ADVISORY(a_release_whose_answer_is_lost_ends_with_the_connection),
         ADVISORY(a_release_of_what_had_ended_before_says_so),
         ADVISORY(a_cancel_ends_whatever_the_request_has),
+        ADVISORY(a_cancel_ends_no_wait_that_is_over),
         ADVISORY(a_prior_grant_is_ended_also_while_it_is_used),
         ADVISORY(a_connection_has_ended_behind_the_last_words),
         ADVISORY(nobody_finds_what_is_ended_by_another),

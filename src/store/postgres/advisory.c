@@ -293,7 +293,7 @@ static snib__sql_end advisory_cancel(struct advisory_step *k)
 {
     k->r->said.granted = 0; /* nobody asks where there are mutexes only */
     advisory_end_prior(k);
-    if (k->hold && k->hold->waits) {
+    if (k->hold && k->hold->waits && !snib__pg_hold_heard(k->hold)) {
         struct snib__sql_script *t = advisory_script(k);
         snib__sql_add(t, SNIB__PG_ADVISORY_CANCEL, NULL, NULL);
         snib__sql_int(t, snib__pg_hold_pid(k->hold));

@@ -98,8 +98,6 @@ void snib__pg_schema_text(const char *text, const char *schema,
                           struct snib__buf *ret);
 /* One of the statements that make the tables; NULL: there are no more. */
 const char *snib__pg_table(int index);
-/* What makes the table of a dialect. */
-extern const char snib__pg_recipe_table[];
 
 /* -- a connection (conn.c, connect.c) -------------------------------------- */
 

@@ -53,6 +53,10 @@
 #define SEEN(by, at, until)                                                    \
     "name=$1 AND locked_by=$" by " AND locked_at=" INSTANT(                    \
         at) " AND lock_until=" INSTANT(until) " AND lock_until<=" UTC
+/* Of an advisory lock, whose number is $2, or the pair $2, $3. */
+#define OF_KEY(f)                                                              \
+    "SELECT (CASE WHEN $1::bigint=0 THEN " f "($2::bigint) ELSE " f            \
+    "($2::int,$3::bigint::int) END)::int::bigint"
 #define A_COLUMN                                                               \
     "FROM pg_attribute a WHERE a.attrelid=to_regclass('~') AND a.attnum>0 "    \
     "AND NOT a.attisdropped AND a.attname"
@@ -376,13 +380,13 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
     [SNIB__PG_ADVISORY_STAY] =
         "SELECT set_config('idle_session_timeout',$1::text,false)",
     [SNIB__PG_ADVISORY_CLOCK] = "SELECT " US,
-    [SNIB__PG_ADVISORY_TRY] =
-        "SELECT (CASE WHEN $1::bigint=0 THEN pg_try_advisory_lock($2::bigint) "
-        "ELSE pg_try_advisory_lock($2::int,$3::bigint::int) END)::int::bigint",
-    [SNIB__PG_ADVISORY_UNLOCK] =
-        "SELECT (CASE WHEN $1::bigint=0 THEN pg_advisory_unlock($2::bigint) "
-        "ELSE pg_advisory_unlock($2::int,$3::bigint::int) END)::int::bigint",
-    [SNIB__PG_ADVISORY_CANCEL] = "SELECT pg_cancel_backend($1::bigint::int)",
+    [SNIB__PG_ADVISORY_TRY] = OF_KEY("pg_try_advisory_lock"),
+    [SNIB__PG_ADVISORY_UNLOCK] = OF_KEY("pg_advisory_unlock"),
+    /* Whoever has that number by now is not harmed, if he does not wait so. */
+    [SNIB__PG_ADVISORY_CANCEL] =
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE "
+        "pid=$1::bigint::int AND application_name='snib: lock' AND "
+        "wait_event='advisory'",
     [SNIB__PG_ADVISORY_LOOK] =
         "SELECT l.granted::int::bigint,l.pid::bigint,a.application_name,"
         "coalesce(host(a.client_addr),'its own host')," US ","
@@ -464,11 +468,6 @@ static const char *const text_tables[] = {
     "('cleaner', 0), ('schema', 1) ON CONFLICT DO NOTHING",
     NULL,
 };
-
-const char snib__pg_recipe_table[] =
-    "CREATE TABLE IF NOT EXISTS ~(name VARCHAR(64) NOT NULL PRIMARY KEY, "
-    "lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, "
-    "locked_by VARCHAR(255) NOT NULL)";
 
 const char *snib__pg_table(int index)
 {
