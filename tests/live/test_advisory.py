@@ -251,6 +251,17 @@ def test_a_waiter_that_gives_up_leaves_the_queue(base, drivers, bare):
     ours.acquire("nightly").release()
 
 
+def test_a_waiter_that_is_killed_leaves_the_queue(base, drivers, bare):
+    ours, theirs = drivers(url(base)), bare()
+    theirs.lock()
+    ours.lock("nightly")
+    ours.start_acquire("nightly", wait_ms=60000)
+    wait_until(lambda: waiting(base) == 1, what="it waits")
+    ours.kill()
+    wait_until(lambda: waiting(base) == 0, what="its session has ended")
+    theirs.unlock()
+
+
 def test_a_server_that_restarts_is_told_and_waited_for(base, drivers):
     ours, other = drivers(url(base)), drivers(url(base))
     grant = ours.acquire(ours.lock("nightly", lease_ms=30000))

@@ -370,13 +370,15 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
     [SNIB__PG_RECIPE_RIGHTS] =
         "SELECT p||' on ~' FROM unnest(ARRAY['SELECT','INSERT','UPDATE']) p "
         "WHERE NOT has_table_privilege('~',p)",
-    /* Who waits does so for as long as it takes. */
+    /* Who waits does so for as long as it takes, or until he is gone. */
     [SNIB__PG_ADVISORY_SETTINGS] =
         "SELECT pg_backend_pid(),pg_is_in_recovery()::int," US "," LIFE ","
         "set_config('search_path','',false),"
         "set_config('lock_timeout','0',false),"
         "set_config('statement_timeout','0',false),"
-        "set_config('idle_in_transaction_session_timeout','1000',false)",
+        "set_config('idle_in_transaction_session_timeout','1000',false),CASE "
+        "WHEN version() LIKE '%linux%' THEN "
+        "set_config('client_connection_check_interval','1000',false) END",
     [SNIB__PG_ADVISORY_STAY] =
         "SELECT set_config('idle_session_timeout',$1::text,false)",
     [SNIB__PG_ADVISORY_CLOCK] = "SELECT " US,
