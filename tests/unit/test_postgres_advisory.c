@@ -262,7 +262,24 @@ static void a_lock_of_a_standby_is_none(void **state)
     assert_non_null(strstr(w.error.text, "is a standby"));
     assert_int_equal(lib.sent[SNIB__PG_ADVISORY_TRY], 0);
     lib.answer[SNIB__PG_ADVISORY_SETTINGS].value[1] = 0;
+    w.p->session[0].locks.not_before = (snib_instant){0};
     assert_int_equal(run(&r), SNIB__DONE);
+}
+
+static void a_server_without_room_is_not_asked_again_at_once(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 0);
+    (void)state;
+    assert_int_equal(reach(), SNIB__SQL_OK);
+    w.p->session[0].locks.failures = 6; /* so the next pause is a second */
+    lib.polls = PGRES_POLLING_FAILED;
+    lib.refusal = "FATAL:  53300: sorry, too many clients already";
+    assert_int_equal(run(&r), SNIB__PENDING);
+    assert_int_equal(lib.finished, 1);
+    assert_int_equal(run(&r), SNIB__PENDING);
+    assert_int_equal(lib.finished, 1);
+    assert_int_equal(r.said.err, SNIB_ERR_UNREACHABLE);
+    assert_non_null(strstr(w.error.text, "max_connections"));
 }
 
 static void a_lock_behind_a_pooler_is_refused(void **state)
@@ -319,6 +336,7 @@ int main(void)
         ADVISORY(nobody_finds_what_is_ended_by_another),
         ADVISORY(a_server_without_an_end_for_who_stands_still_is_refused),
         ADVISORY(a_lock_of_a_standby_is_none),
+        ADVISORY(a_server_without_room_is_not_asked_again_at_once),
         ADVISORY(a_lock_behind_a_pooler_is_refused),
         ADVISORY(what_there_is_not_is_unsupported),
     };

@@ -135,9 +135,8 @@ static struct pg_hold *hold_spare(struct snib__postgres *p)
     return h;
 }
 
-static snib__sql_end hold_connect(struct snib__pg_session *s,
-                                  snib_instant until, struct pg_hold **ret,
-                                  struct snib_error *fault)
+static snib__sql_end hold_make(struct snib__pg_session *s, snib_instant until,
+                               struct pg_hold **ret, struct snib_error *fault)
 {
     struct pg_hold *h = snib__alloc(sizeof *h);
     if (!h) {
@@ -155,6 +154,20 @@ static snib__sql_end hold_connect(struct snib__pg_session *s,
     }
     *ret = h;
     return SNIB__SQL_OK;
+}
+
+/* Behind a failure there is a pause, as for a session: else each waiter of a server
+ * without room would knock fifty times a second. */
+static snib__sql_end hold_connect(struct snib__pg_session *s,
+                                  snib_instant until, struct pg_hold **ret,
+                                  struct snib_error *fault)
+{
+    snib_instant now = snib__sql_now();
+    if (snib__sql_may_connect(&s->locks, now, fault)) {
+        snib__sql_end end = hold_make(s, until, ret, fault);
+        snib__sql_connected(&s->locks, snib__sql_now(), end, fault);
+    }
+    return s->locks.end;
 }
 
 snib__sql_end snib__pg_hold_new(struct snib__pg_session *s,

@@ -163,6 +163,7 @@ struct snib__pg_session {
     struct snib__sql_session tables; /* first member */
     struct snib__postgres *store;
     struct snib__pg_conn conn;
+    struct snib__sql_conn locks; /* how connections for advisory locks end */
 };
 
 static inline struct snib__pg_session *snib__pg_of(struct snib__sql *q)
