@@ -122,6 +122,18 @@ static void a_renewal_counts_from_before_it_was_sent(void **state)
     assert_int_equal(lib.sent[SNIB__PG_ADVISORY_STAY], 2);
 }
 
+/* Who stands behind it in the same call is not told that the server is silent. */
+static void a_server_that_answers_is_heard(void **state)
+{
+    (void)state;
+    snib_instant before = snib__sql_now();
+    struct snib__request r = granted(), renew = verb(SNIB__RENEW, r.token);
+    assert_true(r.exec.heard >= before.ns);
+    lib.cut_at = lib.taken + 1;
+    assert_int_equal(run(&renew), SNIB__NO);
+    assert_int_equal(renew.exec.heard, 0);
+}
+
 static void a_grant_ends_with_its_connection(void **state)
 {
     (void)state;
@@ -325,6 +337,7 @@ int main(void)
         ADVISORY(what_another_holds_is_not_had),
         ADVISORY(who_may_wait_leaves_a_statement_there),
         ADVISORY(a_renewal_counts_from_before_it_was_sent),
+        ADVISORY(a_server_that_answers_is_heard),
         ADVISORY(a_grant_ends_with_its_connection),
         ADVISORY(only_its_own_grant_is_renewed_or_released),
         ADVISORY(a_release_whose_answer_is_lost_ends_with_the_connection),

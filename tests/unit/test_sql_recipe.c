@@ -227,6 +227,18 @@ static void a_look_that_is_lost_has_done_nothing(void **state)
     assert_int_equal(w.changes, 0);
 }
 
+/* Who stands behind it in the same call is not told that the server is silent. */
+static void a_server_that_answers_is_heard(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 1);
+    (void)state;
+    w.ends[0] = SNIB__SQL_LOST;
+    assert_int_equal(run(&r), SNIB__PENDING);
+    assert_int_equal(r.exec.heard, 0);
+    assert_int_equal(run(&r), SNIB__DONE);
+    assert_int_equal(r.exec.heard, w.now);
+}
+
 static void conflicts_are_tried_again_for_a_while(void **state)
 {
     struct snib__request r = verb(SNIB__ACQUIRE, 1);
@@ -663,6 +675,7 @@ int main(void)
         CASE(a_repeat_of_what_was_granted_is_the_same_grant),
         CASE(a_repeat_that_comes_too_late_is_not_granted),
         CASE(a_look_that_is_lost_has_done_nothing),
+        CASE(a_server_that_answers_is_heard),
         CASE(conflicts_are_tried_again_for_a_while),
         CASE(no_late_acquire_takes_what_its_client_has_given_up),
         CASE(no_late_acquire_takes_what_others_had_meanwhile),

@@ -79,8 +79,10 @@ static snib__sql_end advisory_run(struct advisory_step *k)
     struct snib__sql *q = &k->s->tables.sql;
     snib__sql_sync(&k->s->tables.script);
     k->sent = q->driver->now();
-    return snib__pg_run(&k->hold->conn, &k->s->tables.script, 1, q->until,
-                        &q->fault);
+    snib__sql_end end = snib__pg_run(&k->hold->conn, &k->s->tables.script, 1,
+                                     q->until, &q->fault);
+    snib__sql_heard(q, k->r, end);
+    return end;
 }
 
 /* A lease in whole milliseconds, and never none. A renewal leaves a longer one

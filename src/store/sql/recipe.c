@@ -454,6 +454,7 @@ static void recipe_one(struct recipe_step *k)
         return;
     }
     snib__sql_end end = recipe_do(k);
+    snib__sql_heard(q, k->r, end);
     if (end == SNIB__SQL_LOST) {
         recipe_answer(k, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN);
     } else if (end) {
