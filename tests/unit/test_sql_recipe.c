@@ -440,6 +440,8 @@ static void a_list_shows_what_is_held_and_fits(void **state)
     assert_int_equal(run(&list), SNIB__NOT_APPLIED);
 }
 
+#define ZEROS "000000000000000000000000000000"
+
 static void what_is_written_like_ours_and_is_not_is_theirs(void **state)
 {
     static const char *const by[] = {
@@ -451,7 +453,8 @@ static void what_is_written_like_ours_and_is_not_is_theirs(void **state)
         "snib:h:0123456789abcdef0123456789abcdef:9x",
         "snib:h:0123456789abcdef0123456789abcdef:9007199254740992",
         "snib:h:0123456789ABCDEF0123456789abcdef:9",
-        "snob:h:0123456789abcdef0123456789abcdef:9"};
+        "snob:h:0123456789abcdef0123456789abcdef:9",
+        "snib:h:0123456789abcdef0123456789abcdef:" ZEROS ZEROS ZEROS ZEROS "9"};
     (void)state;
     for (size_t i = 0; i < sizeof by / sizeof by[0]; i++) {
         struct snib__request r = verb(SNIB__ACQUIRE, i + 1),
@@ -465,6 +468,31 @@ static void what_is_written_like_ours_and_is_not_is_theirs(void **state)
         assert_int_equal(run(&r), SNIB__DONE);
         w.until = 0;
     }
+}
+
+/* By hand, mostly. */
+static void what_is_held_for_ever_is_shown_as_held(void **state)
+{
+    struct snib__request look = verb(SNIB__INSPECT, 1),
+                         r = verb(SNIB__ACQUIRE, 2);
+    struct snib__rec row;
+    bool holder = false;
+    (void)state;
+    they_take();
+    w.until = INT64_C(253402300799) * 1000000; /* the end of the year 9999 */
+    assert_int_equal(run(&r), SNIB__NO);
+    assert_true(r.said.left.ns > 0);
+    assert_int_equal(run(&look), SNIB__DONE);
+    snib__rec_begin(&row, snib__buf_bytes(&w.result),
+                    snib__buf_size(&w.result));
+    while (snib__rec_next_row(&row)) {
+        holder = holder || row.row == SNIB__ROW_HOLDER;
+        while (snib__rec_next_field(&row)) {
+            assert_true(row.field != SNIB__F_LEFT ||
+                        snib__rec_value_i64(&row) > 0);
+        }
+    }
+    assert_true(holder);
 }
 
 /* -- what there is not ----------------------------------------------------- */
@@ -687,6 +715,7 @@ int main(void)
         CASE(the_mark_of_a_cancel_keeps_the_last_token),
         CASE(a_look_shows_who_holds_it),
         CASE(a_list_shows_what_is_held_and_fits),
+        CASE(what_is_held_for_ever_is_shown_as_held),
         CASE(what_is_written_like_ours_and_is_not_is_theirs),
         CASE(what_their_table_has_not_is_unsupported),
         CASE(a_check_up_needs_no_connection_first),
