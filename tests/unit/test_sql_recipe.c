@@ -287,6 +287,26 @@ static void no_late_acquire_takes_what_its_client_has_given_up(void **state)
     }
 }
 
+/* Its first copy had the lock, unheard; the lease is over. */
+static void no_late_acquire_takes_again_what_it_had_itself(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 1),
+                         cancel = verb(SNIB__CANCEL, 1);
+    (void)state;
+    w.ends[1] = SNIB__SQL_LOST;
+    w.done_all_the_same[1] = true;
+    assert_int_equal(run(&r), SNIB__UNKNOWN);
+    w.done_all_the_same[1] = false;
+    w.now = w.until * 1000;
+    acquire_is_on_its_way(&r);
+    assert_true(w.until <= us());
+    assert_int_equal(run(&cancel), SNIB__DONE);
+    assert_int_equal(cancel.said.granted, 0);
+    assert_true(w.lates > 0);
+    execute_late();
+    assert_true(w.until <= us());
+}
+
 static void no_late_acquire_takes_what_others_had_meanwhile(void **state)
 {
     struct snib__request r = verb(SNIB__ACQUIRE, 1);
@@ -706,6 +726,7 @@ int main(void)
         CASE(a_server_that_answers_is_heard),
         CASE(conflicts_are_tried_again_for_a_while),
         CASE(no_late_acquire_takes_what_its_client_has_given_up),
+        CASE(no_late_acquire_takes_again_what_it_had_itself),
         CASE(no_late_acquire_takes_what_others_had_meanwhile),
         CASE(no_acquire_is_executed_after_its_time),
         CASE(no_late_renewal_or_release_touches_the_next_grant),
