@@ -337,7 +337,8 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
         "(SELECT count(*) FROM pg_index i WHERE i.indrelid=to_regclass('~') "
         "AND i.indisunique AND i.indisvalid AND i.indimmediate AND "
         "i.indpred IS NULL AND i.indnkeyatts=1 AND i.indkey[0]=(SELECT "
-        "a.attnum " A_COLUMN "='name')),1",
+        "a.attnum " A_COLUMN "='name')),(SELECT count(*) FROM pg_class WHERE "
+        "oid=to_regclass('~') AND relpersistence='p')",
     [SNIB__SQL_DO_RECIPE_LOOK] =
         "SELECT " MICROS(UTC) "," MICROS("t.lock_until") "," MICROS(
             "t.locked_at") ",t.locked_by::text FROM (SELECT 1) one LEFT JOIN ~ "
@@ -373,9 +374,8 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
     /* Who waits does so for as long as it takes, or until he is gone. */
     [SNIB__PG_ADVISORY_SETTINGS] =
         "SELECT pg_backend_pid(),pg_is_in_recovery()::int," US "," LIFE ","
-        "set_config('search_path','',false),"
-        "set_config('lock_timeout','0',false),"
-        "set_config('statement_timeout','0',false),"
+        "set_config('search_path','',false),set_config('lock_timeout','0',"
+        "false),set_config('statement_timeout','0',false),"
         "set_config('idle_in_transaction_session_timeout','1000',false),CASE "
         "WHEN version() LIKE '%linux%' THEN "
         "set_config('client_connection_check_interval','1000',false) END",
