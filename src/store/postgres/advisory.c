@@ -10,24 +10,12 @@
  * over with it. A request that is asked for again begins anew on another one. */
 #include <stdio.h>
 
-#include "store/postgres/advisory_i.h"
-
 #include "base/error.h"
-#include "base/record.h"
-#include "core/about.h"
 #include "core/blocking.h"
 #include "core/rules/rules.h"
+#include "store/postgres/advisory_i.h"
 
 #define ADVISORY_DAY INT64_C(88473600000) /* in 1/1024 ms */
-
-struct advisory_step {
-    struct snib__pg_session *s;
-    struct snib__request *r;
-    struct pg_hold *hold;
-    struct snib__pg_key key;
-    int64_t got, us;
-    snib_instant sent;
-};
 
 /* -- scripts on a connection of its own ------------------------------------ */
 
@@ -307,61 +295,7 @@ static snib__sql_end advisory_cancel(struct advisory_step *k)
     return SNIB__SQL_OK;
 }
 
-/* -- looks ----------------------------------------------------------------- */
-
-static void advisory_show(struct advisory_step *k, struct snib__sql_rows *rows,
-                          int i)
-{
-    struct snib__about about = {0};
-    char program[40];
-    struct snib__buf text;
-    struct snib__stored_claim c = {
-        .state = snib__sql_get_int(rows, i, 0) ? SNIB__HOLDS : SNIB__WAITS,
-        .kind = SNIB_KIND_MUTEX,
-        .permits = 1};
-    snib_instant now = {snib__sql_get_int(rows, i, 4) * 1000};
-    snib__sql_get_text(rows, i, 2, program, sizeof program);
-    snprintf(about.program, sizeof about.program, "%s (session %lld)", program,
-             (long long)snib__sql_get_int(rows, i, 1));
-    snib__sql_get_text(rows, i, 3, about.host, sizeof about.host);
-    snib__buf_init(&text, SNIB__ABOUT_MAX + 1);
-    snib__about_write(&about, &text);
-    /* It has no end of its own. */
-    c.since = (snib_instant){snib__sql_get_int(rows, i, 5) * 1000};
-    c.until = snib__after(now, snib__ms(1000));
-    snib__rules_row(k->r->said.result, now, &c, snib__buf_bytes(&text),
-                    snib__buf_size(&text));
-    snib__buf_free(&text);
-}
-
-static void advisory_see_sessions(void *data, struct snib__sql_rows *rows)
-{
-    struct advisory_step *k = data;
-    for (int i = 0; i < rows->count; i++) {
-        advisory_show(k, rows, i);
-    }
-}
-
-static snib__sql_end advisory_inspect(struct advisory_step *k)
-{
-    struct snib__sql_script *t = advisory_script(k);
-    struct snib__buf *out = k->r->said.result;
-    snib__rec_row(out, SNIB__ROW_LOCK);
-    snib__rec_bytes(out, SNIB__F_NAME, k->r->name->raw, k->r->name->raw_size);
-    snib__rec_i64(out, SNIB__F_TOKEN, 0);
-    snib__sql_add(t, SNIB__PG_ADVISORY_LOOK, advisory_see_sessions, k);
-    snib__sql_int(t, (int64_t)(uint32_t)k->key.high);
-    snib__sql_int(t, (int64_t)(uint32_t)k->key.low);
-    snib__sql_int(t, k->key.pair ? 2 : 1);
-    snib__sql_sync(t);
-    snib__sql_end end = snib__sql_script_run(&k->s->tables, 1);
-    if (end) {
-        snib__buf_clear(out);
-    } else {
-        advisory_answer(k, SNIB__DONE, SNIB_ERR_OK);
-    }
-    return end == SNIB__SQL_LOST ? SNIB__SQL_DOWN : end;
-}
+/* -- a check-up --------------------------------------------------------------- */
 
 static snib__sql_end advisory_doctor(struct advisory_step *k)
 {
@@ -422,7 +356,7 @@ static snib__sql_end advisory_do(struct advisory_step *k)
     case SNIB__CANCEL:
         return advisory_cancel(k);
     case SNIB__INSPECT:
-        return advisory_inspect(k);
+        return snib__pg_advisory_inspect(k);
     case SNIB__DOCTOR:
     case SNIB__LIST: /* what it lacks was answered */
     case SNIB__FORCE:

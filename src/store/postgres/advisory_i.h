@@ -22,6 +22,21 @@ struct pg_hold {
     int64_t token; /* 0: it does not hold */
 };
 
+/* A request that is executed. */
+struct advisory_step {
+    struct snib__pg_session *s;
+    struct snib__request *r;
+    struct pg_hold *hold;
+    struct snib__pg_key key;
+    int64_t got, us;
+    snib_instant sent;
+};
+
+/* advisory_look.c */
+snib__sql_end snib__pg_advisory_inspect(struct advisory_step *);
+
+/* -- advisory_hold.c -------------------------------------------------------- */
+
 /* Use that of a request. NULL: there is none. */
 struct pg_hold *snib__pg_hold_use(struct snib__postgres *,
                                   const uint64_t id[2]);
