@@ -27,7 +27,7 @@ static void look_show(struct advisory_step *k, struct snib__sql_rows *rows,
     snib__sql_get_text(rows, i, 3, about.host, sizeof about.host);
     snib__buf_init(&text, SNIB__ABOUT_MAX + 1);
     snib__about_write(&about, &text);
-    /* It has no end of its own. */
+    /* It has no end of its own, and the server knows only since when one waits. */
     c.since = (snib_instant){snib__sql_get_int(rows, i, 5) * 1000};
     c.until = snib__after(now, snib__ms(LOOK_LEFT_MS));
     snib__rules_row(k->r->said.result, now, &c, snib__buf_bytes(&text),

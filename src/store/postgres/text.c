@@ -392,9 +392,9 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
     [SNIB__PG_ADVISORY_LOOK] =
         "SELECT l.granted::int::bigint,l.pid::bigint,a.application_name,"
         "coalesce(host(a.client_addr),'its own host')," US ","
-        "(extract(epoch FROM coalesce(a.query_start,clock_timestamp()))"
-        "*1000000)::bigint FROM pg_locks l LEFT JOIN pg_stat_activity a ON "
-        "a.pid=l.pid WHERE l.locktype='advisory' AND l.database=(SELECT oid "
+        "coalesce((extract(epoch FROM l.waitstart)*1000000)::bigint,0) "
+        "FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid=l.pid WHERE "
+        "l.locktype='advisory' AND l.database=(SELECT oid "
         "FROM pg_database WHERE datname=current_database()) AND "
         "l.classid::bigint=$1 AND l.objid::bigint=$2 AND "
         "l.objsubid::bigint=$3 ORDER BY l.granted DESC,l.waitstart NULLS FIRST",
