@@ -219,6 +219,22 @@ def test_a_holder_that_stands_still_is_followed_after_its_lease_and_told(
     ours.acquire("nightly", wait_ms=5000).release()
 
 
+def test_a_silence_shorter_than_the_lease_ends_nothing(base, drivers, bare):
+    with StreamProxy(base.address, False) as wire:
+        theirs = bare()
+        ours = drivers(wire.url(base) + "?dialect=advisory", request_ms=500)
+        grant = ours.acquire(ours.lock("nightly", lease_ms=6000))
+        wire.partition()
+        grant.wait_state("at risk")
+        stays(lambda: not theirs.try_lock(), 1, "it is kept")
+        wire.heal()
+        grant.wait_state("held")
+        stays(lambda: not theirs.try_lock(), 7, "it is renewed")
+        grant.release()
+        assert theirs.try_lock()
+        theirs.unlock()
+
+
 def test_a_session_that_is_ended_is_told_at_once(base, drivers):
     for options in ({}, {"fixed": 1}):
         ours = drivers(url(base))

@@ -41,7 +41,7 @@ static struct {
     struct result queue[RESULTS];
     int queued, taken, cut_at; /* 0: never */
     uint64_t number[COLUMNS];  /* of the value that was asked for last */
-    bool down, no_memory;
+    bool down, no_memory, silent;
     int words; /* so many reads, of which the last one finds the end; 0: no end */
     int finished;
     int sent[SNIB__PG_STATEMENTS];
@@ -211,7 +211,7 @@ static bool lib_is_cut(void)
 static int fake_busy(PGconn *c)
 {
     (void)c;
-    return lib_is_cut();
+    return lib_is_cut() || lib.silent;
 }
 
 static int fake_consume(PGconn *c)

@@ -122,6 +122,36 @@ static void a_renewal_counts_from_before_it_was_sent(void **state)
     assert_int_equal(lib.sent[SNIB__PG_ADVISORY_STAY], 2);
 }
 
+static void a_renewal_without_an_answer_ends_nothing(void **state)
+{
+    (void)state;
+    struct snib__request r = granted(), renew = verb(SNIB__RENEW, r.token);
+    lib.silent = true;
+    assert_int_equal(run(&renew), SNIB__UNKNOWN);
+    assert_int_equal(run(&renew), SNIB__NOT_APPLIED);
+    assert_int_equal(renew.said.err, SNIB_ERR_UNREACHABLE);
+    assert_non_null(strstr(w.error.text, "no answer from the server"));
+    assert_int_equal(lib.sent[SNIB__PG_ADVISORY_STAY], 2);
+    assert_int_equal(lib.finished, 0);
+    lib.silent = false;
+    snib_instant before = snib__sql_now();
+    assert_int_equal(run(&renew), SNIB__DONE);
+    assert_true(renew.said.valid_from.ns >= before.ns);
+    assert_int_equal(lib.sent[SNIB__PG_ADVISORY_STAY], 3);
+}
+
+static void a_release_behind_an_answer_that_is_owed_is_unknown(void **state)
+{
+    (void)state;
+    struct snib__request r = granted(), renew = verb(SNIB__RENEW, r.token),
+                         release = verb(SNIB__RELEASE, r.token);
+    lib.silent = true;
+    assert_int_equal(run(&renew), SNIB__UNKNOWN);
+    assert_int_equal(run(&release), SNIB__UNKNOWN);
+    assert_true(snib__list_empty(&w.p->advisory.holds));
+    assert_int_equal(run(&release), SNIB__NO);
+}
+
 /* Who stands behind it in the same call is not told that the server is silent. */
 static void a_server_that_answers_is_heard(void **state)
 {
@@ -337,6 +367,8 @@ int main(void)
         ADVISORY(what_another_holds_is_not_had),
         ADVISORY(who_may_wait_leaves_a_statement_there),
         ADVISORY(a_renewal_counts_from_before_it_was_sent),
+        ADVISORY(a_renewal_without_an_answer_ends_nothing),
+        ADVISORY(a_release_behind_an_answer_that_is_owed_is_unknown),
         ADVISORY(a_server_that_answers_is_heard),
         ADVISORY(a_grant_ends_with_its_connection),
         ADVISORY(only_its_own_grant_is_renewed_or_released),

@@ -47,10 +47,9 @@ static void advisory_add(struct advisory_step *k, int statement)
 }
 
 /* How long the session may say nothing. ms 0: as long as it likes. */
-static void advisory_add_stay(struct advisory_step *k, int64_t ms)
+static void advisory_add_stay(struct snib__sql_script *t, int64_t ms)
 {
     char text[24];
-    struct snib__sql_script *t = &k->s->tables.script;
     snprintf(text, sizeof text, "%lld", (long long)ms);
     snib__sql_add(t, SNIB__PG_ADVISORY_STAY, NULL, NULL);
     snib__sql_string(t, text);
@@ -152,8 +151,8 @@ static void advisory_lost(struct advisory_step *k)
 /* It holds: since when? */
 static snib__sql_end advisory_confirm(struct advisory_step *k)
 {
-    (void)advisory_script(k);
-    advisory_add_stay(k, advisory_lease_ms(k, (snib_instant){0}));
+    advisory_add_stay(advisory_script(k),
+                      advisory_lease_ms(k, (snib_instant){0}));
     advisory_add_clock(k);
     snib__sql_end end = advisory_run(k);
     if (!end) {
@@ -164,8 +163,8 @@ static snib__sql_end advisory_confirm(struct advisory_step *k)
 
 static snib__sql_end advisory_try(struct advisory_step *k)
 {
-    (void)advisory_script(k);
-    advisory_add_stay(k, advisory_lease_ms(k, (snib_instant){0}));
+    advisory_add_stay(advisory_script(k),
+                      advisory_lease_ms(k, (snib_instant){0}));
     advisory_add(k, SNIB__PG_ADVISORY_TRY);
     advisory_add_clock(k);
     snib__sql_end end = advisory_run(k);
@@ -227,19 +226,54 @@ static snib__sql_end advisory_acquire(struct advisory_step *k)
 
 /* -- a grant --------------------------------------------------------------- */
 
+/* DOWN: the answer to a renewal has not come by then. It is still owed; what was
+ * promised lasts, and the session with it, so the lock is not let go for that. */
+static snib__sql_end advisory_hear(struct advisory_step *k, snib_instant until)
+{
+    struct snib__sql *q = &k->s->tables.sql;
+    if (!snib__pg_hold_await(k->hold, until)) {
+        snib__fail(&q->fault, SNIB_ERR_UNREACHABLE,
+                   "%s: no answer from the server", k->s->store->address.where);
+        return SNIB__SQL_DOWN;
+    }
+    snib__sql_end end = snib__pg_hold_take(k->hold, q->until, &q->fault);
+    snib__sql_heard(q, k->r, end);
+    return end;
+}
+
+static snib__sql_end advisory_ask(struct advisory_step *k)
+{
+    struct snib__sql_script *t = &k->hold->wait;
+    snib__sql_script_clear(t);
+    if (!k->r->renew.only_asks) {
+        advisory_add_stay(t, advisory_lease_ms(k, k->r->renew.held_until));
+    }
+    snib__sql_add(t, SNIB__PG_ADVISORY_CLOCK, NULL, NULL);
+    snib__sql_sync(t);
+    k->sent = k->s->tables.sql.driver->now();
+    return snib__pg_hold_ask(k->hold) ? advisory_hear(k, k->s->tables.sql.until)
+                                      : SNIB__SQL_LOST;
+}
+
+/* An answer that is owed says nothing of what is asked now, but stands before it. */
 static snib__sql_end advisory_renew(struct advisory_step *k)
 {
-    struct snib__request *r = k->r;
-    if (!k->hold || k->hold->waits || k->hold->token != r->token) {
+    struct pg_hold *h = k->hold;
+    if (!h || h->waits || h->token != k->r->token) {
         advisory_lost(k);
         return SNIB__SQL_OK;
     }
-    (void)advisory_script(k);
-    if (!r->renew.only_asks) {
-        advisory_add_stay(k, advisory_lease_ms(k, r->renew.held_until));
+    snib__sql_end end = h->owes
+                            ? advisory_hear(k, k->s->tables.sql.driver->now())
+                            : SNIB__SQL_OK;
+    if (h->owes) {
+        return SNIB__SQL_DOWN;
     }
-    advisory_add_clock(k);
-    if (advisory_run(k)) { /* it ends with its connection */
+    end = end ? end : advisory_ask(k);
+    if (h->owes) {
+        return SNIB__SQL_LOST;
+    }
+    if (end) { /* it ends with its connection */
         advisory_drop(k);
         advisory_lost(k);
     } else {
@@ -251,6 +285,10 @@ static snib__sql_end advisory_renew(struct advisory_step *k)
 static snib__sql_end advisory_release(struct advisory_step *k)
 {
     bool ours = k->hold && k->hold->token == k->r->token;
+    if (ours && k->hold->owes) { /* nobody knows whether it is still there */
+        advisory_drop(k);
+        return SNIB__SQL_LOST;
+    }
     if (ours && snib__pg_hold_heard(k->hold)) { /* it has ended before */
         advisory_drop(k);
     }
@@ -260,7 +298,7 @@ static snib__sql_end advisory_release(struct advisory_step *k)
     }
     (void)advisory_script(k);
     advisory_add(k, SNIB__PG_ADVISORY_UNLOCK);
-    advisory_add_stay(k, 0);
+    advisory_add_stay(&k->s->tables.script, 0);
     snib__sql_end end = advisory_run(k);
     if (end) { /* asked again it is not there any more */
         advisory_drop(k);

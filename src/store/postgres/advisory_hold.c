@@ -183,7 +183,7 @@ snib__sql_end snib__pg_hold_new(struct snib__pg_session *s,
     h->id[0] = id[0];
     h->id[1] = id[1];
     h->token = 0;
-    h->waits = h->doomed = false;
+    h->waits = h->owes = h->doomed = false;
     h->busy = true;
     pthread_mutex_lock(&p->listener.mu);
     snib__list_push(&p->advisory.holds, &h->link);
@@ -219,14 +219,31 @@ bool snib__pg_hold_heard(struct pg_hold *h)
 {
     const struct snib__pq *pq = &h->conn.store->pq;
     return !pq->PQconsumeInput(h->conn.c) || snib__pg_is_cut(&h->conn) ||
-           (h->waits && !pq->PQisBusy(h->conn.c));
+           ((h->waits || h->owes) && !pq->PQisBusy(h->conn.c));
+}
+
+bool snib__pg_hold_ask(struct pg_hold *h)
+{
+    h->owes = !h->wait.failed && snib__pg_send(&h->conn, &h->wait);
+    return h->owes;
+}
+
+bool snib__pg_hold_await(struct pg_hold *h, snib_instant until)
+{
+    const struct snib__pq *pq = &h->conn.store->pq;
+    while (!snib__pg_hold_heard(h)) {
+        if (!snib__pg_wait(&h->conn, true, pq->PQflush(h->conn.c) > 0, until)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 snib__sql_end snib__pg_hold_take(struct pg_hold *h, snib_instant until,
                                  struct snib_error *fault)
 {
     snib__sql_end end = snib__pg_take(&h->conn, &h->wait, until, fault);
-    h->waits = false;
+    h->waits = h->owes = false;
     return end;
 }
 
