@@ -44,6 +44,7 @@ static struct {
     bool down, no_memory, silent;
     int words; /* so many reads, of which the last one finds the end; 0: no end */
     int finished;
+    char stay[24]; /* how long a session may say nothing, as was asked last */
     int sent[SNIB__PG_STATEMENTS];
 } lib;
 
@@ -170,11 +171,11 @@ static int fake_query(PGconn *c, const char *name, int n,
     int s = atoi(name + 4);
     lib.sent[s]++;
     (void)c;
-    (void)n;
-    (void)values;
-    (void)lengths;
     (void)formats;
     (void)format;
+    if (s == SNIB__PG_ADVISORY_STAY && n == 1) {
+        snprintf(lib.stay, sizeof lib.stay, "%.*s", lengths[0], values[0]);
+    }
     lib_push_all(lib.answer[s].state ? PGRES_FATAL_ERROR : PGRES_TUPLES_OK, s);
     return 1;
 }

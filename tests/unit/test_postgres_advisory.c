@@ -117,9 +117,20 @@ static void a_renewal_counts_from_before_it_was_sent(void **state)
     assert_int_equal(run(&renew), SNIB__DONE);
     assert_true(renew.said.valid_from.ns >= before.ns);
     assert_int_equal(lib.sent[SNIB__PG_ADVISORY_STAY], 2);
-    renew.renew.only_asks = true;
-    assert_int_equal(run(&renew), SNIB__DONE);
+}
+
+static void a_question_makes_no_lease_longer(void **state)
+{
+    (void)state;
+    struct snib__request r = granted(), ask = verb(SNIB__RENEW, r.token);
+    ask.renew.only_asks = true;
+    ask.renew.held_until = snib__after(snib__sql_now(), snib__ms(500));
+    assert_int_equal(run(&ask), SNIB__DONE);
     assert_int_equal(lib.sent[SNIB__PG_ADVISORY_STAY], 2);
+    assert_in_range(atoi(lib.stay), 400, 502); /* of 1000 */
+    ask.renew.only_asks = false;
+    assert_int_equal(run(&ask), SNIB__DONE);
+    assert_int_equal(atoi(lib.stay), 1001);
 }
 
 static void a_renewal_without_an_answer_ends_nothing(void **state)
@@ -367,6 +378,7 @@ int main(void)
         ADVISORY(what_another_holds_is_not_had),
         ADVISORY(who_may_wait_leaves_a_statement_there),
         ADVISORY(a_renewal_counts_from_before_it_was_sent),
+        ADVISORY(a_question_makes_no_lease_longer),
         ADVISORY(a_renewal_without_an_answer_ends_nothing),
         ADVISORY(a_release_behind_an_answer_that_is_owed_is_unknown),
         ADVISORY(a_server_that_answers_is_heard),

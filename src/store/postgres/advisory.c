@@ -75,9 +75,9 @@ static snib__sql_end advisory_run(struct advisory_step *k)
 /* A lease in whole milliseconds, and never none. A renewal leaves a longer one
  * that stands. */
 static int64_t advisory_lease_ms(const struct advisory_step *k,
-                                 snib_instant held_until)
+                                 snib_duration lease, snib_instant held_until)
 {
-    int64_t ns = k->r->lease.ns;
+    int64_t ns = lease.ns;
     int64_t left =
         held_until.ns
             ? snib__between(k->s->tables.sql.driver->now(), held_until).ns
@@ -152,7 +152,7 @@ static void advisory_lost(struct advisory_step *k)
 static snib__sql_end advisory_confirm(struct advisory_step *k)
 {
     advisory_add_stay(advisory_script(k),
-                      advisory_lease_ms(k, (snib_instant){0}));
+                      advisory_lease_ms(k, k->r->lease, (snib_instant){0}));
     advisory_add_clock(k);
     snib__sql_end end = advisory_run(k);
     if (!end) {
@@ -164,7 +164,7 @@ static snib__sql_end advisory_confirm(struct advisory_step *k)
 static snib__sql_end advisory_try(struct advisory_step *k)
 {
     advisory_add_stay(advisory_script(k),
-                      advisory_lease_ms(k, (snib_instant){0}));
+                      advisory_lease_ms(k, k->r->lease, (snib_instant){0}));
     advisory_add(k, SNIB__PG_ADVISORY_TRY);
     advisory_add_clock(k);
     snib__sql_end end = advisory_run(k);
@@ -241,13 +241,15 @@ static snib__sql_end advisory_hear(struct advisory_step *k, snib_instant until)
     return end;
 }
 
+/* A question is a statement, too, so the time of the session begins anew: it gets
+ * what is left. */
 static snib__sql_end advisory_ask(struct advisory_step *k)
 {
     struct snib__sql_script *t = &k->hold->wait;
+    const struct snib__request_renew *renew = &k->r->renew;
+    snib_duration lease = renew->only_asks ? (snib_duration){0} : k->r->lease;
     snib__sql_script_clear(t);
-    if (!k->r->renew.only_asks) {
-        advisory_add_stay(t, advisory_lease_ms(k, k->r->renew.held_until));
-    }
+    advisory_add_stay(t, advisory_lease_ms(k, lease, renew->held_until));
     snib__sql_add(t, SNIB__PG_ADVISORY_CLOCK, NULL, NULL);
     snib__sql_sync(t);
     k->sent = k->s->tables.sql.driver->now();
