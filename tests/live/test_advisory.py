@@ -219,6 +219,22 @@ def test_a_holder_that_stands_still_is_followed_after_its_lease_and_told(
     ours.acquire("nightly", wait_ms=5000).release()
 
 
+def test_a_silence_shorter_than_the_lease_ends_nothing(base, drivers, bare):
+    with StreamProxy(base.address, False) as wire:
+        theirs = bare()
+        ours = drivers(wire.url(base) + "?dialect=advisory", request_ms=500)
+        grant = ours.acquire(ours.lock("nightly", lease_ms=6000))
+        wire.partition()
+        grant.wait_state("at risk")
+        stays(lambda: not theirs.try_lock(), 1, "it is kept")
+        wire.heal()
+        grant.wait_state("held")
+        stays(lambda: not theirs.try_lock(), 7, "it is renewed")
+        grant.release()
+        assert theirs.try_lock()
+        theirs.unlock()
+
+
 def test_a_session_that_is_ended_is_told_at_once(base, drivers):
     for options in ({}, {"fixed": 1}):
         ours = drivers(url(base))
@@ -249,6 +265,17 @@ def test_a_waiter_that_gives_up_leaves_the_queue(base, drivers, bare):
     assert other.line() == "locked"
     other.unlock()
     ours.acquire("nightly").release()
+
+
+def test_a_waiter_that_is_killed_leaves_the_queue(base, drivers, bare):
+    ours, theirs = drivers(url(base)), bare()
+    theirs.lock()
+    ours.lock("nightly")
+    ours.start_acquire("nightly", wait_ms=60000)
+    wait_until(lambda: waiting(base) == 1, what="it waits")
+    ours.kill()
+    wait_until(lambda: waiting(base) == 0, what="its session has ended")
+    theirs.unlock()
 
 
 def test_a_server_that_restarts_is_told_and_waited_for(base, drivers):

@@ -60,6 +60,8 @@ class Postgres:
                    "is not ShedLock's"),
         "short": ("ALTER TABLE shedlock ALTER locked_by TYPE varchar(64)",
                   "too short a locked_by"),
+        "unlogged": ("ALTER TABLE shedlock SET UNLOGGED",
+                     "emptied by a crash"),
     }
 
 

@@ -41,8 +41,10 @@ static struct {
     struct result queue[RESULTS];
     int queued, taken, cut_at; /* 0: never */
     uint64_t number[COLUMNS];  /* of the value that was asked for last */
-    bool down, no_memory;
+    bool down, no_memory, silent;
+    int words; /* so many reads, of which the last one finds the end; 0: no end */
     int finished;
+    char stay[24]; /* how long a session may say nothing, as was asked last */
     int sent[SNIB__PG_STATEMENTS];
 } lib;
 
@@ -169,11 +171,11 @@ static int fake_query(PGconn *c, const char *name, int n,
     int s = atoi(name + 4);
     lib.sent[s]++;
     (void)c;
-    (void)n;
-    (void)values;
-    (void)lengths;
     (void)formats;
     (void)format;
+    if (s == SNIB__PG_ADVISORY_STAY && n == 1) {
+        snprintf(lib.stay, sizeof lib.stay, "%.*s", lengths[0], values[0]);
+    }
     lib_push_all(lib.answer[s].state ? PGRES_FATAL_ERROR : PGRES_TUPLES_OK, s);
     return 1;
 }
@@ -210,12 +212,13 @@ static bool lib_is_cut(void)
 static int fake_busy(PGconn *c)
 {
     (void)c;
-    return lib_is_cut();
+    return lib_is_cut() || lib.silent;
 }
 
 static int fake_consume(PGconn *c)
 {
     (void)c;
+    lib.down = lib.down || (lib.words && --lib.words == 0);
     return !lib_is_cut();
 }
 

@@ -287,6 +287,26 @@ static void what_etcds_own_clients_have_not_is_refused(void **state)
     assert_int_equal(w.out.caps, SNIB__TIED | SNIB__NO_LATCH);
 }
 
+static void a_name_above_the_tombstones_of_all_is_refused(void **state)
+{
+    (void)state;
+    static const struct snib__name store = {4, 4, 5, "snib", "snib"},
+                                   below = {6, 6, 6, "snib/x", "snib%2Fx"},
+                                   other = {3, 3, 7, "sni", "sni"};
+    struct snib__request r = asks(SNIB__ACQUIRE, 7);
+    r.name = &store;
+    assert_int_equal(ask(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_USAGE);
+    r = asks(SNIB__ACQUIRE, 8);
+    r.name = &below;
+    assert_int_equal(ask(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(w.keys, 0);
+    r = asks(SNIB__ACQUIRE, 9);
+    r.name = &other;
+    assert_int_equal(ask(&r), SNIB__DONE);
+    answered(&r);
+}
+
 static void both_sides_are_shown(void **state)
 {
     (void)state;
@@ -326,6 +346,7 @@ int main(void)
         CASE(a_cluster_that_went_back_gives_no_token),
         CASE(who_has_waited_for_long_may_have_an_old_token),
         CASE(what_etcds_own_clients_have_not_is_refused),
+        CASE(a_name_above_the_tombstones_of_all_is_refused),
         CASE(both_sides_are_shown),
     };
     return RUN(cases);

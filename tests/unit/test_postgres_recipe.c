@@ -91,7 +91,7 @@ static void a_table_that_cannot_do_is_refused_in_words(void **state)
     table_is(1, 4, 2, 255, 0, 1);
     refused("takes a name twice");
     table_is(1, 4, 2, 255, 1, 0);
-    refused("InnoDB");
+    refused("make it InnoDB (MySQL), or LOGGED");
     lib.answer[SNIB__SQL_DO_RECIPE_TABLE].rows = 0;
     refused("is not there");
     table_is(1, 4, 2, SNIB__RECIPE_BY, 1, 1);

@@ -227,6 +227,18 @@ static void a_look_that_is_lost_has_done_nothing(void **state)
     assert_int_equal(w.changes, 0);
 }
 
+/* Who stands behind it in the same call is not told that the server is silent. */
+static void a_server_that_answers_is_heard(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 1);
+    (void)state;
+    w.ends[0] = SNIB__SQL_LOST;
+    assert_int_equal(run(&r), SNIB__PENDING);
+    assert_int_equal(r.exec.heard, 0);
+    assert_int_equal(run(&r), SNIB__DONE);
+    assert_int_equal(r.exec.heard, w.now);
+}
+
 static void conflicts_are_tried_again_for_a_while(void **state)
 {
     struct snib__request r = verb(SNIB__ACQUIRE, 1);
@@ -273,6 +285,26 @@ static void no_late_acquire_takes_what_its_client_has_given_up(void **state)
         execute_late();
         assert_true(w.until <= us());
     }
+}
+
+/* Its first copy had the lock, unheard; the lease is over. */
+static void no_late_acquire_takes_again_what_it_had_itself(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 1),
+                         cancel = verb(SNIB__CANCEL, 1);
+    (void)state;
+    w.ends[1] = SNIB__SQL_LOST;
+    w.done_all_the_same[1] = true;
+    assert_int_equal(run(&r), SNIB__UNKNOWN);
+    w.done_all_the_same[1] = false;
+    w.now = w.until * 1000;
+    acquire_is_on_its_way(&r);
+    assert_true(w.until <= us());
+    assert_int_equal(run(&cancel), SNIB__DONE);
+    assert_int_equal(cancel.said.granted, 0);
+    assert_true(w.lates > 0);
+    execute_late();
+    assert_true(w.until <= us());
 }
 
 static void no_late_acquire_takes_what_others_had_meanwhile(void **state)
@@ -428,6 +460,8 @@ static void a_list_shows_what_is_held_and_fits(void **state)
     assert_int_equal(run(&list), SNIB__NOT_APPLIED);
 }
 
+#define ZEROS "000000000000000000000000000000"
+
 static void what_is_written_like_ours_and_is_not_is_theirs(void **state)
 {
     static const char *const by[] = {
@@ -439,7 +473,8 @@ static void what_is_written_like_ours_and_is_not_is_theirs(void **state)
         "snib:h:0123456789abcdef0123456789abcdef:9x",
         "snib:h:0123456789abcdef0123456789abcdef:9007199254740992",
         "snib:h:0123456789ABCDEF0123456789abcdef:9",
-        "snob:h:0123456789abcdef0123456789abcdef:9"};
+        "snob:h:0123456789abcdef0123456789abcdef:9",
+        "snib:h:0123456789abcdef0123456789abcdef:" ZEROS ZEROS ZEROS ZEROS "9"};
     (void)state;
     for (size_t i = 0; i < sizeof by / sizeof by[0]; i++) {
         struct snib__request r = verb(SNIB__ACQUIRE, i + 1),
@@ -453,6 +488,31 @@ static void what_is_written_like_ours_and_is_not_is_theirs(void **state)
         assert_int_equal(run(&r), SNIB__DONE);
         w.until = 0;
     }
+}
+
+/* By hand, mostly. */
+static void what_is_held_for_ever_is_shown_as_held(void **state)
+{
+    struct snib__request look = verb(SNIB__INSPECT, 1),
+                         r = verb(SNIB__ACQUIRE, 2);
+    struct snib__rec row;
+    bool holder = false;
+    (void)state;
+    they_take();
+    w.until = INT64_C(253402300799) * 1000000; /* the end of the year 9999 */
+    assert_int_equal(run(&r), SNIB__NO);
+    assert_true(r.said.left.ns > 0);
+    assert_int_equal(run(&look), SNIB__DONE);
+    snib__rec_begin(&row, snib__buf_bytes(&w.result),
+                    snib__buf_size(&w.result));
+    while (snib__rec_next_row(&row)) {
+        holder = holder || row.row == SNIB__ROW_HOLDER;
+        while (snib__rec_next_field(&row)) {
+            assert_true(row.field != SNIB__F_LEFT ||
+                        snib__rec_value_i64(&row) > 0);
+        }
+    }
+    assert_true(holder);
 }
 
 /* -- what there is not ----------------------------------------------------- */
@@ -663,8 +723,10 @@ int main(void)
         CASE(a_repeat_of_what_was_granted_is_the_same_grant),
         CASE(a_repeat_that_comes_too_late_is_not_granted),
         CASE(a_look_that_is_lost_has_done_nothing),
+        CASE(a_server_that_answers_is_heard),
         CASE(conflicts_are_tried_again_for_a_while),
         CASE(no_late_acquire_takes_what_its_client_has_given_up),
+        CASE(no_late_acquire_takes_again_what_it_had_itself),
         CASE(no_late_acquire_takes_what_others_had_meanwhile),
         CASE(no_acquire_is_executed_after_its_time),
         CASE(no_late_renewal_or_release_touches_the_next_grant),
@@ -674,6 +736,7 @@ int main(void)
         CASE(the_mark_of_a_cancel_keeps_the_last_token),
         CASE(a_look_shows_who_holds_it),
         CASE(a_list_shows_what_is_held_and_fits),
+        CASE(what_is_held_for_ever_is_shown_as_held),
         CASE(what_is_written_like_ours_and_is_not_is_theirs),
         CASE(what_their_table_has_not_is_unsupported),
         CASE(a_check_up_needs_no_connection_first),

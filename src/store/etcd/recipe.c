@@ -41,6 +41,8 @@
  * Our keys are called by the request's id, where theirs have the lease's. One
  * lease serves many keys here, a key changes its lease, and a request that is sent
  * again has to find its own. */
+#include <string.h>
+
 #include "base/error.h"
 #include "store/etcd/recipe_i.h"
 
@@ -297,6 +299,17 @@ static const char *recipe_lacks(const struct snib__request *r)
            "values; leave ?dialect= out for these";
 }
 
+/* Do the tombstones of all locks stand below this name? They would keep it waiting. */
+static bool recipe_is_above_tombstones(const struct snib__etcd *e,
+                                       const struct snib__request *r)
+{
+    struct etcd_key from, to, tombstone;
+    snib__etcd_key_recipe(e, r->name, &from, &to);
+    snib__etcd_key_tombstone(r->id, &tombstone);
+    return from.size <= tombstone.size &&
+           !memcmp(from.text, tombstone.text, from.size);
+}
+
 /* -- a step -------------------------------------------------------------------- */
 
 static etcd_ask recipe_first(const struct etcd_step *k)
@@ -318,6 +331,12 @@ static void recipe_begin(struct snib__etcd *e, snib_instant now,
     const char *lacks = recipe_lacks(r);
     if (lacks) {
         recipe_answer(e, k, SNIB__NOT_APPLIED, SNIB_ERR_UNSUPPORTED, lacks);
+        return;
+    }
+    if (recipe_is_above_tombstones(e, r)) {
+        recipe_answer(e, k, SNIB__NOT_APPLIED, SNIB_ERR_USAGE,
+                      "below this name stands what snib keeps for all locks; "
+                      "choose another one");
         return;
     }
     k->asked = 0;

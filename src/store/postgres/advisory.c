@@ -10,24 +10,12 @@
  * over with it. A request that is asked for again begins anew on another one. */
 #include <stdio.h>
 
-#include "store/postgres/advisory_i.h"
-
 #include "base/error.h"
-#include "base/record.h"
-#include "core/about.h"
 #include "core/blocking.h"
 #include "core/rules/rules.h"
+#include "store/postgres/advisory_i.h"
 
 #define ADVISORY_DAY INT64_C(88473600000) /* in 1/1024 ms */
-
-struct advisory_step {
-    struct snib__pg_session *s;
-    struct snib__request *r;
-    struct pg_hold *hold;
-    struct snib__pg_key key;
-    int64_t got, us;
-    snib_instant sent;
-};
 
 /* -- scripts on a connection of its own ------------------------------------ */
 
@@ -59,10 +47,9 @@ static void advisory_add(struct advisory_step *k, int statement)
 }
 
 /* How long the session may say nothing. ms 0: as long as it likes. */
-static void advisory_add_stay(struct advisory_step *k, int64_t ms)
+static void advisory_add_stay(struct snib__sql_script *t, int64_t ms)
 {
     char text[24];
-    struct snib__sql_script *t = &k->s->tables.script;
     snprintf(text, sizeof text, "%lld", (long long)ms);
     snib__sql_add(t, SNIB__PG_ADVISORY_STAY, NULL, NULL);
     snib__sql_string(t, text);
@@ -79,16 +66,18 @@ static snib__sql_end advisory_run(struct advisory_step *k)
     struct snib__sql *q = &k->s->tables.sql;
     snib__sql_sync(&k->s->tables.script);
     k->sent = q->driver->now();
-    return snib__pg_run(&k->hold->conn, &k->s->tables.script, 1, q->until,
-                        &q->fault);
+    snib__sql_end end = snib__pg_run(&k->hold->conn, &k->s->tables.script, 1,
+                                     q->until, &q->fault);
+    snib__sql_heard(q, k->r, end);
+    return end;
 }
 
 /* A lease in whole milliseconds, and never none. A renewal leaves a longer one
  * that stands. */
 static int64_t advisory_lease_ms(const struct advisory_step *k,
-                                 snib_instant held_until)
+                                 snib_duration lease, snib_instant held_until)
 {
-    int64_t ns = k->r->lease.ns;
+    int64_t ns = lease.ns;
     int64_t left =
         held_until.ns
             ? snib__between(k->s->tables.sql.driver->now(), held_until).ns
@@ -162,8 +151,8 @@ static void advisory_lost(struct advisory_step *k)
 /* It holds: since when? */
 static snib__sql_end advisory_confirm(struct advisory_step *k)
 {
-    (void)advisory_script(k);
-    advisory_add_stay(k, advisory_lease_ms(k, (snib_instant){0}));
+    advisory_add_stay(advisory_script(k),
+                      advisory_lease_ms(k, k->r->lease, (snib_instant){0}));
     advisory_add_clock(k);
     snib__sql_end end = advisory_run(k);
     if (!end) {
@@ -174,8 +163,8 @@ static snib__sql_end advisory_confirm(struct advisory_step *k)
 
 static snib__sql_end advisory_try(struct advisory_step *k)
 {
-    (void)advisory_script(k);
-    advisory_add_stay(k, advisory_lease_ms(k, (snib_instant){0}));
+    advisory_add_stay(advisory_script(k),
+                      advisory_lease_ms(k, k->r->lease, (snib_instant){0}));
     advisory_add(k, SNIB__PG_ADVISORY_TRY);
     advisory_add_clock(k);
     snib__sql_end end = advisory_run(k);
@@ -237,19 +226,56 @@ static snib__sql_end advisory_acquire(struct advisory_step *k)
 
 /* -- a grant --------------------------------------------------------------- */
 
+/* DOWN: the answer to a renewal has not come by then. It is still owed; what was
+ * promised lasts, and the session with it, so the lock is not let go for that. */
+static snib__sql_end advisory_hear(struct advisory_step *k, snib_instant until)
+{
+    struct snib__sql *q = &k->s->tables.sql;
+    if (!snib__pg_hold_await(k->hold, until)) {
+        snib__fail(&q->fault, SNIB_ERR_UNREACHABLE,
+                   "%s: no answer from the server", k->s->store->address.where);
+        return SNIB__SQL_DOWN;
+    }
+    snib__sql_end end = snib__pg_hold_take(k->hold, q->until, &q->fault);
+    snib__sql_heard(q, k->r, end);
+    return end;
+}
+
+/* A question is a statement, too, so the time of the session begins anew: it gets
+ * what is left. */
+static snib__sql_end advisory_ask(struct advisory_step *k)
+{
+    struct snib__sql_script *t = &k->hold->wait;
+    const struct snib__request_renew *renew = &k->r->renew;
+    snib_duration lease = renew->only_asks ? (snib_duration){0} : k->r->lease;
+    snib__sql_script_clear(t);
+    advisory_add_stay(t, advisory_lease_ms(k, lease, renew->held_until));
+    snib__sql_add(t, SNIB__PG_ADVISORY_CLOCK, NULL, NULL);
+    snib__sql_sync(t);
+    k->sent = k->s->tables.sql.driver->now();
+    return snib__pg_hold_ask(k->hold) ? advisory_hear(k, k->s->tables.sql.until)
+                                      : SNIB__SQL_LOST;
+}
+
+/* An answer that is owed says nothing of what is asked now, but stands before it. */
 static snib__sql_end advisory_renew(struct advisory_step *k)
 {
-    struct snib__request *r = k->r;
-    if (!k->hold || k->hold->waits || k->hold->token != r->token) {
+    struct pg_hold *h = k->hold;
+    if (!h || h->waits || h->token != k->r->token) {
         advisory_lost(k);
         return SNIB__SQL_OK;
     }
-    (void)advisory_script(k);
-    if (!r->renew.only_asks) {
-        advisory_add_stay(k, advisory_lease_ms(k, r->renew.held_until));
+    snib__sql_end end = h->owes
+                            ? advisory_hear(k, k->s->tables.sql.driver->now())
+                            : SNIB__SQL_OK;
+    if (h->owes) {
+        return SNIB__SQL_DOWN;
     }
-    advisory_add_clock(k);
-    if (advisory_run(k)) { /* it ends with its connection */
+    end = end ? end : advisory_ask(k);
+    if (h->owes) {
+        return SNIB__SQL_LOST;
+    }
+    if (end) { /* it ends with its connection */
         advisory_drop(k);
         advisory_lost(k);
     } else {
@@ -260,13 +286,21 @@ static snib__sql_end advisory_renew(struct advisory_step *k)
 
 static snib__sql_end advisory_release(struct advisory_step *k)
 {
-    if (!k->hold || k->hold->token != k->r->token) {
+    bool ours = k->hold && k->hold->token == k->r->token;
+    if (ours && k->hold->owes) { /* nobody knows whether it is still there */
+        advisory_drop(k);
+        return SNIB__SQL_LOST;
+    }
+    if (ours && snib__pg_hold_heard(k->hold)) { /* it has ended before */
+        advisory_drop(k);
+    }
+    if (!ours || !k->hold) {
         advisory_lost(k);
         return SNIB__SQL_OK;
     }
     (void)advisory_script(k);
     advisory_add(k, SNIB__PG_ADVISORY_UNLOCK);
-    advisory_add_stay(k, 0);
+    advisory_add_stay(&k->s->tables.script, 0);
     snib__sql_end end = advisory_run(k);
     if (end) { /* asked again it is not there any more */
         advisory_drop(k);
@@ -289,7 +323,7 @@ static snib__sql_end advisory_cancel(struct advisory_step *k)
 {
     k->r->said.granted = 0; /* nobody asks where there are mutexes only */
     advisory_end_prior(k);
-    if (k->hold && k->hold->waits) {
+    if (k->hold && k->hold->waits && !snib__pg_hold_heard(k->hold)) {
         struct snib__sql_script *t = advisory_script(k);
         snib__sql_add(t, SNIB__PG_ADVISORY_CANCEL, NULL, NULL);
         snib__sql_int(t, snib__pg_hold_pid(k->hold));
@@ -301,61 +335,7 @@ static snib__sql_end advisory_cancel(struct advisory_step *k)
     return SNIB__SQL_OK;
 }
 
-/* -- looks ----------------------------------------------------------------- */
-
-static void advisory_show(struct advisory_step *k, struct snib__sql_rows *rows,
-                          int i)
-{
-    struct snib__about about = {0};
-    char program[40];
-    struct snib__buf text;
-    struct snib__stored_claim c = {
-        .state = snib__sql_get_int(rows, i, 0) ? SNIB__HOLDS : SNIB__WAITS,
-        .kind = SNIB_KIND_MUTEX,
-        .permits = 1};
-    snib_instant now = {snib__sql_get_int(rows, i, 4) * 1000};
-    snib__sql_get_text(rows, i, 2, program, sizeof program);
-    snprintf(about.program, sizeof about.program, "%s (session %lld)", program,
-             (long long)snib__sql_get_int(rows, i, 1));
-    snib__sql_get_text(rows, i, 3, about.host, sizeof about.host);
-    snib__buf_init(&text, SNIB__ABOUT_MAX + 1);
-    snib__about_write(&about, &text);
-    /* It has no end of its own. */
-    c.since = (snib_instant){snib__sql_get_int(rows, i, 5) * 1000};
-    c.until = snib__after(now, snib__ms(1000));
-    snib__rules_row(k->r->said.result, now, &c, snib__buf_bytes(&text),
-                    snib__buf_size(&text));
-    snib__buf_free(&text);
-}
-
-static void advisory_see_sessions(void *data, struct snib__sql_rows *rows)
-{
-    struct advisory_step *k = data;
-    for (int i = 0; i < rows->count; i++) {
-        advisory_show(k, rows, i);
-    }
-}
-
-static snib__sql_end advisory_inspect(struct advisory_step *k)
-{
-    struct snib__sql_script *t = advisory_script(k);
-    struct snib__buf *out = k->r->said.result;
-    snib__rec_row(out, SNIB__ROW_LOCK);
-    snib__rec_bytes(out, SNIB__F_NAME, k->r->name->raw, k->r->name->raw_size);
-    snib__rec_i64(out, SNIB__F_TOKEN, 0);
-    snib__sql_add(t, SNIB__PG_ADVISORY_LOOK, advisory_see_sessions, k);
-    snib__sql_int(t, (int64_t)(uint32_t)k->key.high);
-    snib__sql_int(t, (int64_t)(uint32_t)k->key.low);
-    snib__sql_int(t, k->key.pair ? 2 : 1);
-    snib__sql_sync(t);
-    snib__sql_end end = snib__sql_script_run(&k->s->tables, 1);
-    if (end) {
-        snib__buf_clear(out);
-    } else {
-        advisory_answer(k, SNIB__DONE, SNIB_ERR_OK);
-    }
-    return end == SNIB__SQL_LOST ? SNIB__SQL_DOWN : end;
-}
+/* -- a check-up --------------------------------------------------------------- */
 
 static snib__sql_end advisory_doctor(struct advisory_step *k)
 {
@@ -416,7 +396,7 @@ static snib__sql_end advisory_do(struct advisory_step *k)
     case SNIB__CANCEL:
         return advisory_cancel(k);
     case SNIB__INSPECT:
-        return advisory_inspect(k);
+        return snib__pg_advisory_inspect(k);
     case SNIB__DOCTOR:
     case SNIB__LIST: /* what it lacks was answered */
     case SNIB__FORCE:

@@ -98,13 +98,13 @@ void snib__pg_hold_end_other(struct snib__postgres *p, const uint64_t id[2],
     if (h && h->busy) {
         h->doomed = true;
         h = NULL;
-    } else if (h) {
+    } else if (h) { /* nobody finds it from now on */
         hold_watch(p, h, false);
-        h->busy = true;
+        snib__unlink(&h->link);
     }
     pthread_mutex_unlock(&p->listener.mu);
     if (h) {
-        snib__pg_hold_end(p, h, false);
+        hold_free(h);
     }
 }
 
@@ -135,9 +135,8 @@ static struct pg_hold *hold_spare(struct snib__postgres *p)
     return h;
 }
 
-static snib__sql_end hold_connect(struct snib__pg_session *s,
-                                  snib_instant until, struct pg_hold **ret,
-                                  struct snib_error *fault)
+static snib__sql_end hold_make(struct snib__pg_session *s, snib_instant until,
+                               struct pg_hold **ret, struct snib_error *fault)
 {
     struct pg_hold *h = snib__alloc(sizeof *h);
     if (!h) {
@@ -147,20 +146,28 @@ static snib__sql_end hold_connect(struct snib__pg_session *s,
     h->conn.store = s->store;
     snib__link_init(&h->link);
     snib__sql_script_init(&h->wait);
-    snib__sql_end end = snib__pg_connect(&h->conn, "snib: lock", until, fault);
-    if (!end) {
-        struct snib__sql_script *t = &s->tables.script;
-        snib__sql_script_clear(t);
-        snib__sql_add(t, SNIB__PG_ADVISORY_SETTINGS, NULL, NULL);
-        snib__sql_sync(t);
-        end = snib__pg_run(&h->conn, t, 1, until, fault);
-    }
+    snib__sql_end end =
+        snib__pg_connect_lock(&h->conn, &s->tables.script, until, fault);
     if (end) {
         hold_free(h);
         return end == SNIB__SQL_LOST ? SNIB__SQL_DOWN : end;
     }
     *ret = h;
     return SNIB__SQL_OK;
+}
+
+/* Behind a failure there is a pause, as for a session: else each waiter of a server
+ * without room would knock fifty times a second. */
+static snib__sql_end hold_connect(struct snib__pg_session *s,
+                                  snib_instant until, struct pg_hold **ret,
+                                  struct snib_error *fault)
+{
+    snib_instant now = snib__sql_now();
+    if (snib__sql_may_connect(&s->locks, now, fault)) {
+        snib__sql_end end = hold_make(s, until, ret, fault);
+        snib__sql_connected(&s->locks, snib__sql_now(), end, fault);
+    }
+    return s->locks.end;
 }
 
 snib__sql_end snib__pg_hold_new(struct snib__pg_session *s,
@@ -176,7 +183,7 @@ snib__sql_end snib__pg_hold_new(struct snib__pg_session *s,
     h->id[0] = id[0];
     h->id[1] = id[1];
     h->token = 0;
-    h->waits = h->doomed = false;
+    h->waits = h->owes = h->doomed = false;
     h->busy = true;
     pthread_mutex_lock(&p->listener.mu);
     snib__list_push(&p->advisory.holds, &h->link);
@@ -211,16 +218,32 @@ bool snib__pg_hold_wait(struct pg_hold *h, const struct snib__pg_key *key)
 bool snib__pg_hold_heard(struct pg_hold *h)
 {
     const struct snib__pq *pq = &h->conn.store->pq;
-    return !pq->PQconsumeInput(h->conn.c) ||
-           pq->PQstatus(h->conn.c) != CONNECTION_OK ||
-           (h->waits && !pq->PQisBusy(h->conn.c));
+    return !pq->PQconsumeInput(h->conn.c) || snib__pg_is_cut(&h->conn) ||
+           ((h->waits || h->owes) && !pq->PQisBusy(h->conn.c));
+}
+
+bool snib__pg_hold_ask(struct pg_hold *h)
+{
+    h->owes = !h->wait.failed && snib__pg_send(&h->conn, &h->wait);
+    return h->owes;
+}
+
+bool snib__pg_hold_await(struct pg_hold *h, snib_instant until)
+{
+    const struct snib__pq *pq = &h->conn.store->pq;
+    while (!snib__pg_hold_heard(h)) {
+        if (!snib__pg_wait(&h->conn, true, pq->PQflush(h->conn.c) > 0, until)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 snib__sql_end snib__pg_hold_take(struct pg_hold *h, snib_instant until,
                                  struct snib_error *fault)
 {
     snib__sql_end end = snib__pg_take(&h->conn, &h->wait, until, fault);
-    h->waits = false;
+    h->waits = h->owes = false;
     return end;
 }
 

@@ -2,16 +2,32 @@
  *
  * Everything is libpq's way without blocking; the store's stop descriptor ends
  * every wait. */
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/error.h"
 #include "store/postgres/postgres_i.h"
+
+enum { CONN_READS = 3 };
 
 bool snib__pg_wait(struct snib__pg_conn *k, bool to_read, bool to_write,
                    snib_instant until)
 {
     return snib__sql_wait(k->store->pq.PQsocket(k->c), k->store->stop, to_read,
                           to_write, until);
+}
+
+/* A server says why it ends a session, and libpq reads that first; only behind it
+ * is the end. (It also says what is no end: that a setting has changed.) */
+bool snib__pg_is_cut(struct snib__pg_conn *k)
+{
+    const struct snib__pq *pq = &k->store->pq;
+    struct pollfd fd = {.fd = pq->PQsocket(k->c), .events = POLLIN};
+    bool cut = false;
+    for (int i = 0; !cut && i < CONN_READS && poll(&fd, 1, 0) > 0; i++) {
+        cut = !pq->PQconsumeInput(k->c) || pq->PQstatus(k->c) != CONNECTION_OK;
+    }
+    return cut;
 }
 
 void snib__pg_drop(struct snib__pg_conn *k, snib_err err, const char *text)

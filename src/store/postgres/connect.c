@@ -178,6 +178,25 @@ static snib__sql_end connect_refuse(struct snib_error *fault, snib_err err,
     return SNIB__SQL_REFUSED;
 }
 
+static snib__sql_end connect_judge(const struct snib__pg_conn *k,
+                                   const struct connect_seen *seen,
+                                   struct snib_error *fault)
+{
+    struct snib__postgres *p = k->store;
+    if (seen->standby) {
+        (void)connect_refuse(fault, SNIB_ERR_STORE, p,
+                             "the server is a standby; connect to the primary");
+        return SNIB__SQL_DOWN; /* it may become one */
+    }
+    if (seen->pid != p->pq.PQbackendPID(k->c)) {
+        return connect_refuse(
+            fault, SNIB_ERR_CONFIG, p,
+            "a pooler (PgBouncer?) stands before the server, where a session "
+            "is not one; connect to the server itself");
+    }
+    return SNIB__SQL_OK;
+}
+
 static snib__sql_end connect_look(struct snib__pg_conn *k,
                                   struct snib__sql_script *t,
                                   snib_instant until, struct snib_error *fault)
@@ -200,24 +219,31 @@ static snib__sql_end connect_look(struct snib__pg_conn *k,
     snib__sql_int(t, p->durable);
     snib__sql_sync(t);
     snib__sql_end end = snib__pg_run(k, t, 1, until, fault);
+    end = end ? end : connect_judge(k, &seen, fault);
     if (end) {
         return end;
-    }
-    if (seen.standby) {
-        (void)connect_refuse(fault, SNIB_ERR_STORE, p,
-                             "the server is a standby; connect to the primary");
-        return SNIB__SQL_DOWN; /* it may become one */
-    }
-    if (seen.pid != p->pq.PQbackendPID(k->c)) {
-        return connect_refuse(
-            fault, SNIB_ERR_CONFIG, p,
-            "a pooler (PgBouncer?) stands before the server, where a session "
-            "is not one; connect to the server itself");
     }
     snib__sql_heard_clock(&k->is, snib__sql_now(), seen.us);
     connect_remember(p, version, seen.life);
     k->counted = true;
     return SNIB__SQL_OK;
+}
+
+snib__sql_end snib__pg_connect_lock(struct snib__pg_conn *k,
+                                    struct snib__sql_script *t,
+                                    snib_instant until,
+                                    struct snib_error *fault)
+{
+    struct connect_seen seen = {0};
+    snib__sql_end end = snib__pg_connect(k, "snib: lock", until, fault);
+    if (end) {
+        return end;
+    }
+    snib__sql_script_clear(t);
+    snib__sql_add(t, SNIB__PG_ADVISORY_SETTINGS, connect_see_settings, &seen);
+    snib__sql_sync(t);
+    end = snib__pg_run(k, t, 1, until, fault);
+    return end ? end : connect_judge(k, &seen, fault);
 }
 
 /* -- the tables ------------------------------------------------------------ */

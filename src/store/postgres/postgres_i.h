@@ -98,8 +98,6 @@ void snib__pg_schema_text(const char *text, const char *schema,
                           struct snib__buf *ret);
 /* One of the statements that make the tables; NULL: there are no more. */
 const char *snib__pg_table(int index);
-/* What makes the table of a dialect. */
-extern const char snib__pg_recipe_table[];
 
 /* -- a connection (conn.c, connect.c) -------------------------------------- */
 
@@ -117,11 +115,19 @@ struct snib__pg_conn {
  * stops. */
 bool snib__pg_wait(struct snib__pg_conn *, bool to_read, bool to_write,
                    snib_instant until);
+/* Has the server ended it, while nobody used it? */
+bool snib__pg_is_cut(struct snib__pg_conn *);
 /* It is no good any more: cut it, and keep why. text NULL: what libpq says. */
 void snib__pg_drop(struct snib__pg_conn *, snib_err, const char *text);
 /* Connect and log in, without looking at anything. */
 snib__sql_end snib__pg_connect(struct snib__pg_conn *, const char *application,
                                snib_instant until, struct snib_error *fault);
+/* The same for an advisory lock, with its settings and a look at who answers: a
+ * name may stand for several servers, and a standby has locks of its own. */
+snib__sql_end snib__pg_connect_lock(struct snib__pg_conn *,
+                                    struct snib__sql_script *,
+                                    snib_instant until,
+                                    struct snib_error *fault);
 void snib__pg_quit(struct snib__pg_conn *);
 
 /* -- scripts (script.c) ---------------------------------------------------- */
@@ -157,6 +163,7 @@ struct snib__pg_session {
     struct snib__sql_session tables; /* first member */
     struct snib__postgres *store;
     struct snib__pg_conn conn;
+    struct snib__sql_conn locks; /* how connections for advisory locks end */
 };
 
 static inline struct snib__pg_session *snib__pg_of(struct snib__sql *q)

@@ -53,6 +53,10 @@
 #define SEEN(by, at, until)                                                    \
     "name=$1 AND locked_by=$" by " AND locked_at=" INSTANT(                    \
         at) " AND lock_until=" INSTANT(until) " AND lock_until<=" UTC
+/* Of an advisory lock, whose number is $2, or the pair $2, $3. */
+#define OF_KEY(f)                                                              \
+    "SELECT (CASE WHEN $1::bigint=0 THEN " f "($2::bigint) ELSE " f            \
+    "($2::int,$3::bigint::int) END)::int::bigint"
 #define A_COLUMN                                                               \
     "FROM pg_attribute a WHERE a.attrelid=to_regclass('~') AND a.attnum>0 "    \
     "AND NOT a.attisdropped AND a.attname"
@@ -333,7 +337,8 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
         "(SELECT count(*) FROM pg_index i WHERE i.indrelid=to_regclass('~') "
         "AND i.indisunique AND i.indisvalid AND i.indimmediate AND "
         "i.indpred IS NULL AND i.indnkeyatts=1 AND i.indkey[0]=(SELECT "
-        "a.attnum " A_COLUMN "='name')),1",
+        "a.attnum " A_COLUMN "='name')),(SELECT count(*) FROM pg_class WHERE "
+        "oid=to_regclass('~') AND relpersistence='p')",
     [SNIB__SQL_DO_RECIPE_LOOK] =
         "SELECT " MICROS(UTC) "," MICROS("t.lock_until") "," MICROS(
             "t.locked_at") ",t.locked_by::text FROM (SELECT 1) one LEFT JOIN ~ "
@@ -366,28 +371,30 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
     [SNIB__PG_RECIPE_RIGHTS] =
         "SELECT p||' on ~' FROM unnest(ARRAY['SELECT','INSERT','UPDATE']) p "
         "WHERE NOT has_table_privilege('~',p)",
-    /* Who waits does so for as long as it takes. */
+    /* Who waits does so for as long as it takes, or until he is gone. */
     [SNIB__PG_ADVISORY_SETTINGS] =
-        "SELECT set_config('search_path','',false),"
-        "set_config('lock_timeout','0',false),"
-        "set_config('statement_timeout','0',false),"
-        "set_config('idle_in_transaction_session_timeout','1000',false)",
+        "SELECT pg_backend_pid(),pg_is_in_recovery()::int," US "," LIFE ","
+        "set_config('search_path','',false),set_config('lock_timeout','0',"
+        "false),set_config('statement_timeout','0',false),"
+        "set_config('idle_in_transaction_session_timeout','1000',false),CASE "
+        "WHEN version() LIKE '%linux%' THEN "
+        "set_config('client_connection_check_interval','1000',false) END",
     [SNIB__PG_ADVISORY_STAY] =
         "SELECT set_config('idle_session_timeout',$1::text,false)",
     [SNIB__PG_ADVISORY_CLOCK] = "SELECT " US,
-    [SNIB__PG_ADVISORY_TRY] =
-        "SELECT (CASE WHEN $1::bigint=0 THEN pg_try_advisory_lock($2::bigint) "
-        "ELSE pg_try_advisory_lock($2::int,$3::bigint::int) END)::int::bigint",
-    [SNIB__PG_ADVISORY_UNLOCK] =
-        "SELECT (CASE WHEN $1::bigint=0 THEN pg_advisory_unlock($2::bigint) "
-        "ELSE pg_advisory_unlock($2::int,$3::bigint::int) END)::int::bigint",
-    [SNIB__PG_ADVISORY_CANCEL] = "SELECT pg_cancel_backend($1::bigint::int)",
+    [SNIB__PG_ADVISORY_TRY] = OF_KEY("pg_try_advisory_lock"),
+    [SNIB__PG_ADVISORY_UNLOCK] = OF_KEY("pg_advisory_unlock"),
+    /* Whoever has that number by now is not harmed, if he does not wait so. */
+    [SNIB__PG_ADVISORY_CANCEL] =
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE "
+        "pid=$1::bigint::int AND application_name='snib: lock' AND "
+        "wait_event='advisory'",
     [SNIB__PG_ADVISORY_LOOK] =
         "SELECT l.granted::int::bigint,l.pid::bigint,a.application_name,"
         "coalesce(host(a.client_addr),'its own host')," US ","
-        "(extract(epoch FROM coalesce(a.query_start,clock_timestamp()))"
-        "*1000000)::bigint FROM pg_locks l LEFT JOIN pg_stat_activity a ON "
-        "a.pid=l.pid WHERE l.locktype='advisory' AND l.database=(SELECT oid "
+        "coalesce((extract(epoch FROM l.waitstart)*1000000)::bigint,0) "
+        "FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid=l.pid WHERE "
+        "l.locktype='advisory' AND l.database=(SELECT oid "
         "FROM pg_database WHERE datname=current_database()) AND "
         "l.classid::bigint=$1 AND l.objid::bigint=$2 AND "
         "l.objsubid::bigint=$3 ORDER BY l.granted DESC,l.waitstart NULLS FIRST",
@@ -463,11 +470,6 @@ static const char *const text_tables[] = {
     "('cleaner', 0), ('schema', 1) ON CONFLICT DO NOTHING",
     NULL,
 };
-
-const char snib__pg_recipe_table[] =
-    "CREATE TABLE IF NOT EXISTS ~(name VARCHAR(64) NOT NULL PRIMARY KEY, "
-    "lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, "
-    "locked_by VARCHAR(255) NOT NULL)";
 
 const char *snib__pg_table(int index)
 {

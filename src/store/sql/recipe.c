@@ -307,19 +307,22 @@ static snib__sql_end recipe_release(struct recipe_step *k)
 
 /* -- a cancel -------------------------------------------------------------- */
 
-/* What keeps every late copy of the request out of this row; false: that needs
- * nothing. */
+/* What keeps every late copy of the request out of this row; false: it is kept out.
+ * A row that an earlier copy had, whose lease is over, may be what a later one has
+ * seen: so its token is another one then. */
 static bool recipe_add_mark(struct recipe_step *k)
 {
     bool mine = recipe_is_mine(k), held = snib__sql_recipe_holds(&k->row);
     if (mine && held) {
-        recipe_add_end(k, k->row.by);
+        memcpy(k->by, k->row.by, sizeof k->by);
+        recipe_add_end(k, k->by);
         return true;
     }
-    if (mine || held) {
+    if (held || (mine && recipe_is(k, k->by))) {
         return false;
     }
-    snib__sql_recipe_by(k->p, k->r->id, k->row.ours ? k->row.token : 0, k->by);
+    snib__sql_recipe_by(k->p, k->r->id, k->row.ours ? k->row.token + mine : 0,
+                        k->by);
     if (!k->row.there) {
         recipe_add_make(k, 0, INT64_MAX);
         return true;
@@ -454,6 +457,7 @@ static void recipe_one(struct recipe_step *k)
         return;
     }
     snib__sql_end end = recipe_do(k);
+    snib__sql_heard(q, k->r, end);
     if (end == SNIB__SQL_LOST) {
         recipe_answer(k, SNIB__UNKNOWN, SNIB_ERR_UNKNOWN);
     } else if (end) {

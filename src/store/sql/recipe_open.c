@@ -69,7 +69,7 @@ enum recipe_open_column {
     RECIPE_OPEN_TIMES,   /* so many of its instants count as they must */
     RECIPE_OPEN_LETTERS, /* locked_by takes so many; NULL: any number */
     RECIPE_OPEN_UNIQUE,  /* nobody else's name */
-    RECIPE_OPEN_ENGINE   /* its rows can be changed alone */
+    RECIPE_OPEN_ENGINE /* its rows can be changed alone, and outlive a crash */
 };
 
 static const char *recipe_open_wrong(struct snib__sql_rows *rows)
@@ -99,7 +99,8 @@ static const char *recipe_open_wrong(struct snib__sql_rows *rows)
     }
     return snib__sql_get_int(rows, 0, RECIPE_OPEN_ENGINE)
                ? NULL
-               : "has an engine without transactions; make it InnoDB";
+               : "has no transactions, or is emptied by a crash: make it "
+                 "InnoDB (MySQL), or LOGGED (PostgreSQL)";
 }
 
 snib__sql_end snib__sql_recipe_check(struct snib__sql_rows *rows,

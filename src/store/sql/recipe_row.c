@@ -57,8 +57,8 @@ static void recipe_row_read_by(struct snib__sql_recipe_row *row)
     }
     const char *digits = id + RECIPE_ROW_ID + 1;
     row->token = strtoll(digits, &end, 10);
-    row->ours = *digits >= '0' && *digits <= '9' && end && !*end &&
-                snib__is_token(row->token);
+    row->ours = row->by_size < SNIB__RECIPE_BY && *digits >= '0' &&
+                *digits <= '9' && end && !*end && snib__is_token(row->token);
 }
 
 void snib__sql_recipe_see(void *data, struct snib__sql_rows *rows)
@@ -93,6 +93,8 @@ bool snib__sql_recipe_holds(const struct snib__sql_recipe_row *row)
 
 static int64_t recipe_row_clock(int64_t us)
 {
+    us = us > 0 ? us : 0;
+    us = us < INT64_MAX / 1024 * 1000 ? us : INT64_MAX / 1024 * 1000 - 1;
     return us / 1000 * 1024 + us % 1000 * 1024 / 1000;
 }
 
@@ -112,6 +114,13 @@ int64_t snib__sql_recipe_token(const struct snib__sql_recipe_row *row,
 }
 
 /* -- looks ----------------------------------------------------------------- */
+
+/* Who writes by hand may mean "for ever", or what was before us all. */
+static snib_instant recipe_row_instant(int64_t us)
+{
+    us = us > 0 ? us : 0;
+    return (snib_instant){us < INT64_MAX / 1000 ? us * 1000 : INT64_MAX};
+}
 
 static void recipe_row_about(const struct snib__sql_recipe_row *row,
                              struct snib__buf *ret)
@@ -149,9 +158,9 @@ void snib__sql_recipe_show(struct snib__buf *out, const char *name, size_t size,
     recipe_row_about(row, &about);
     c.request[0] = row->ours ? row->id[0] : 0;
     c.request[1] = row->ours ? row->id[1] : 0;
-    c.until = (snib_instant){row->until_us * 1000};
-    c.since = (snib_instant){row->at_us * 1000};
-    snib__rules_row(out, (snib_instant){row->now_us * 1000}, &c,
+    c.until = recipe_row_instant(row->until_us);
+    c.since = recipe_row_instant(row->at_us);
+    snib__rules_row(out, recipe_row_instant(row->now_us), &c,
                     snib__buf_bytes(&about), snib__buf_size(&about));
     out->failed = out->failed || about.failed;
     snib__buf_free(&about);

@@ -37,8 +37,8 @@ void snib__sql_session_free(struct snib__sql_session *s)
     snib__sql_free(&s->sql);
 }
 
-static bool session_may_connect(const struct snib__sql_conn *k,
-                                snib_instant now, struct snib_error *ret)
+bool snib__sql_may_connect(const struct snib__sql_conn *k, snib_instant now,
+                           struct snib_error *ret)
 {
     if (snib__reached(now, k->not_before)) {
         return true;
@@ -47,8 +47,8 @@ static bool session_may_connect(const struct snib__sql_conn *k,
     return false;
 }
 
-static void session_connected(struct snib__sql_conn *k, snib_instant now,
-                              snib__sql_end end, const struct snib_error *fault)
+void snib__sql_connected(struct snib__sql_conn *k, snib_instant now,
+                         snib__sql_end end, const struct snib_error *fault)
 {
     int64_t ms = SESSION_PAUSE_MS;
     k->end = end;
@@ -71,12 +71,12 @@ snib__sql_end snib__sql_connect(struct snib__sql_session *s)
     if (k->ready) {
         return SNIB__SQL_OK;
     }
-    if (session_may_connect(k, s->sql.driver->now(), &s->sql.fault)) {
+    if (snib__sql_may_connect(k, s->sql.driver->now(), &s->sql.fault)) {
         snib__sql_end end = s->link->connect(s);
         if (end == SNIB__SQL_LOST || end == SNIB__SQL_CONFLICT) {
             end = SNIB__SQL_DOWN; /* nobody's request was in it */
         }
-        session_connected(k, s->sql.driver->now(), end, &s->sql.fault);
+        snib__sql_connected(k, s->sql.driver->now(), end, &s->sql.fault);
     }
     return k->end;
 }

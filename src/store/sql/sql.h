@@ -141,12 +141,15 @@ void snib__sql_in_vain(struct snib__sql *, struct snib__request *,
                        snib__sql_end);
 snib__sql_end snib__sql_value(struct snib__sql *, struct snib__request *);
 
-/* -- for steps.c and recipe.c ---------------------------------------------- */
+/* -- for steps.c, recipe.c and advisory locks -------------------------------- */
 
 /* Have a connection, and leave out what has come to its limit until then: that
  * has its answer. False: nothing is left. */
 bool snib__sql_set_out(struct snib__sql *, struct snib__request *r[],
                        uint32_t *count);
+/* A step with this request has come to this end. Who stands behind it in the same
+ * call shall not be told that the server is silent. */
+void snib__sql_heard(struct snib__sql *, struct snib__request *, snib__sql_end);
 
 /* way.c */
 /* Is it a verb that changes claims? Then it may be in one step with others such. */

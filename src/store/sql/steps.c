@@ -93,12 +93,11 @@ static void steps_in_vain(struct snib__sql *q, const struct steps_step *k,
     }
 }
 
-/* Who stands behind this step shall not be told that the server is silent. */
-static void steps_heard(struct snib__sql *q, const struct steps_step *k,
-                        snib__sql_end end)
+void snib__sql_heard(struct snib__sql *q, struct snib__request *r,
+                     snib__sql_end end)
 {
     if (end != SNIB__SQL_DOWN && end != SNIB__SQL_LOST) {
-        snib__blocking_heard(k->r[0], q->driver->now());
+        snib__blocking_heard(r, q->driver->now());
     }
 }
 
@@ -120,7 +119,7 @@ static bool steps_quick(struct snib__sql *q, struct steps_step *k)
         return false;
     }
     if (n) {
-        steps_heard(q, k, end);
+        snib__sql_heard(q, k->r[0], end);
     }
     uint32_t at = 0;
     for (uint32_t i = 0; i < k->count; i++) {
@@ -294,7 +293,7 @@ static steps_next steps_decide(struct snib__sql *q, const struct steps_step *k)
     for (;;) {
         snib__sql_end end;
         steps_next next = steps_once(q, k, crowded || conflicts > 0, &end);
-        steps_heard(q, k, end);
+        snib__sql_heard(q, k->r[0], end);
         if (next != STEPS_AGAIN) {
             return next;
         }
@@ -414,13 +413,13 @@ static void steps_look(struct snib__sql *q, const struct steps_step *k)
     steps_begin(q);
     if (first->verb == SNIB__VALUE_GET || first->verb == SNIB__VALUE_PUT ||
         first->verb == SNIB__VALUE_DELETE) {
-        steps_heard(q, k, snib__sql_value(q, first));
+        snib__sql_heard(q, k->r[0], snib__sql_value(q, first));
         return;
     }
     snib__sql_end end = first->verb == SNIB__DOCTOR
                             ? steps_doctor(q, first)
                             : q->driver->look(q, k->r, k->count);
-    steps_heard(q, k, end);
+    snib__sql_heard(q, k->r[0], end);
     for (uint32_t i = 0; i < k->count; i++) {
         struct snib__request *r = k->r[i];
         if (end) {

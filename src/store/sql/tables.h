@@ -208,6 +208,12 @@ struct snib__sql_link {
     int64_t (*listener_of)(const char *notifier);
 };
 
+/* May a connection of this kind be made now? No: why the last one failed, a moment
+ * ago. And how this one has ended. */
+bool snib__sql_may_connect(const struct snib__sql_conn *, snib_instant now,
+                           struct snib_error *ret);
+void snib__sql_connected(struct snib__sql_conn *, snib_instant now,
+                         snib__sql_end, const struct snib_error *fault);
 /* Connect, unless it is ready. After a failure the next attempt waits, longer each
  * time; until then the answer is why the last one failed. */
 snib__sql_end snib__sql_connect(struct snib__sql_session *);
