@@ -154,11 +154,18 @@ int WRAP(pthread_mutex_timedlock)(pthread_mutex_t *m,
     return rc;
 }
 
+/* A test may do what another thread might do then. */
+__attribute__((weak)) void mutex_unlocked(void);
+
 int WRAP(pthread_mutex_unlock)(pthread_mutex_t *m)
 {
     must_have(m, "a mutex is unlocked that this thread has not", HERE);
     forget(place_of(m));
-    return REAL(pthread_mutex_unlock)(m);
+    int rc = REAL(pthread_mutex_unlock)(m);
+    if (mutex_unlocked) {
+        mutex_unlocked();
+    }
+    return rc;
 }
 
 int WRAP(pthread_cond_wait)(pthread_cond_t *c, pthread_mutex_t *m)
