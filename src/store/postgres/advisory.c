@@ -247,7 +247,10 @@ static snib__sql_end advisory_ask(struct advisory_step *k)
 {
     struct snib__sql_script *t = &k->hold->wait;
     const struct snib__request_renew *renew = &k->r->renew;
-    snib_duration lease = renew->only_asks ? (snib_duration){0} : k->r->lease;
+    snib_duration lease = snib__ms(0);
+    if (!renew->only_asks) {
+        lease = k->r->lease;
+    }
     snib__sql_script_clear(t);
     advisory_add_stay(t, advisory_lease_ms(k, lease, renew->held_until));
     snib__sql_add(t, SNIB__PG_ADVISORY_CLOCK, NULL, NULL);

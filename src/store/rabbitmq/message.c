@@ -13,7 +13,8 @@
 #include "store/rabbitmq/rabbitmq_i.h"
 
 enum { MESSAGE_SEEN_MOST = 256, MESSAGE_HEAD_MAX = 160 };
-#define MESSAGE_SERIAL_MOST UINT64_C(999999999999999999) /* 18 digits are read */
+#define MESSAGE_SERIAL_MOST                                                    \
+    UINT64_C(999999999999999999) /* 18 digits are read */
 
 static const char *const message_words[] = {
     [MQ_FOREIGN] = "",     [MQ_SEED] = "seed", [MQ_PROBE] = "probe",
