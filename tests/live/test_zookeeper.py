@@ -269,6 +269,19 @@ def test_tries_get_in_when_a_dead_grant_is_old(one, drivers, look, name):
     assert time.monotonic() - began > 10.5
 
 
+def test_waits_that_are_shorter_than_a_dead_grants_lease_get_in(one, drivers,
+                                                               name):
+    """Each begins with its wait, and gives up before: as with tries it is two
+    leases and ten seconds."""
+    holder, other = drivers(one.url + MORE), drivers(one.url + MORE)
+    holder.acquire(holder.lock(name, lease_ms=3000))
+    holder.kill()
+    began, lock = time.monotonic(), other.lock(name)
+    wait_until(lambda: other.start_acquire(lock, wait_ms=1500).answer().ok, 40,
+               "one that waits is granted it")
+    assert time.monotonic() - began > 16
+
+
 # -- lost answers ------------------------------------------------------------------
 
 

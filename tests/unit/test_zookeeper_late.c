@@ -84,6 +84,33 @@ static void a_try_gets_in_when_such_a_record_is_old(void **state)
     assert_true(now.ns - first > INT64_C(14000000000));
 }
 
+/* Each of them begins with its wait, and gives up before the lease is over. */
+static void
+waits_that_are_too_short_get_in_when_such_a_record_is_old(void **state)
+{
+    (void)state;
+    another(false, 2000);
+    snib__answer got = SNIB__QUEUED;
+    int64_t first = now.ns;
+    for (uint64_t id = 5; id < 40 && got != SNIB__DONE; id++) {
+        struct snib__request r = request(SNIB__ACQUIRE, id);
+        ask(&r);
+        got = answer(&r);
+        assert_int_equal(count("=held-"), 1);
+        if (got != SNIB__DONE) {
+            assert_int_equal(got, SNIB__QUEUED);
+            pass_ms(1000);
+            struct snib__request cancel = request(SNIB__CANCEL, id);
+            ask(&cancel);
+            pass_ms(50);
+            assert_int_equal(answer(&cancel), SNIB__DONE);
+            (void)answer(&r);
+        }
+    }
+    assert_int_equal(got, SNIB__DONE);
+    assert_true(now.ns - first > INT64_C(14000000000));
+}
+
 /* Whichever answer is lost: the request ends as DONE with one node and one
  * record, by its repeats. */
 static void an_answer_that_is_lost_makes_no_second_node(void **state)
@@ -327,6 +354,7 @@ int main(void)
         CASE(who_comes_back_waits_for_a_whole_lease_anew),
         CASE(a_try_is_not_let_in_beside_such_a_record),
         CASE(a_try_gets_in_when_such_a_record_is_old),
+        CASE(waits_that_are_too_short_get_in_when_such_a_record_is_old),
         CASE(an_answer_that_is_lost_makes_no_second_node),
         CASE(a_copy_that_comes_late_makes_nothing),
         CASE(a_removal_of_its_own_record_that_comes_late_ends_nothing),

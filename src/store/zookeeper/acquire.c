@@ -261,13 +261,21 @@ static bool acquire_outlived(struct snib__zoo *z, snib_instant now,
     if (!ms) {
         return true;
     }
-    if (!claim->dead_since.ns || claim->dead_hash != hash) {
+    k->begins = !claim->dead_since.ns || claim->dead_hash != hash;
+    if (k->begins) {
         claim->dead_since = now;
         claim->dead_hash = hash;
     }
     snib_instant end = snib__after(claim->dead_since, snib__ms(ms));
     acquire_left(k, snib__to_ms(snib__between(now, end)) + 1);
     return snib__reached(now, end);
+}
+
+static void acquire_outwaits(struct snib__zoo *z, snib_instant now,
+                             struct zoo_step *k)
+{
+    (void)now;
+    acquire_queued(z, k, 1);
 }
 
 /* A try, or one that does not stand in queues, has stood for nothing. */
@@ -354,6 +362,8 @@ static void acquire_look_at(struct snib__zoo *z, snib_instant now,
         acquire_undo(z, now, k);
     } else if (ahead >= 0) {
         acquire_watch(z, now, k, claim, ahead, at);
+    } else if (k->begins) { /* it may give up before the lease is over */
+        snib__zoo_dead(z, now, k, acquire_outwaits);
     } else {
         acquire_queued(z, k, 1);
     }

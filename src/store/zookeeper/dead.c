@@ -1,11 +1,12 @@
-/* store/zookeeper/dead.c — a try, and a record whose node is gone.
+/* store/zookeeper/dead.c — a try, or a wait that begins, and a record whose node is
+ * gone.
  *
- * Who waits goes by its own clock (acquire.c). A try does not wait; a job that is
- * only ever tried would find such a record for ever. So the first try that sees
- * one writes that on it, and later ones go by the times that the ensemble puts on
- * that and on their own nodes: by the clocks of its leaders, of which there may
- * have been two. Therefore the record has to be older than two leases, and 10 s
- * besides.
+ * Who waits goes by its own clock (acquire.c). A try does not wait, and a wait may
+ * be shorter than the lease; jobs that know only such would find the record for
+ * ever. So the first one that sees it writes that on it, and later ones go by the
+ * times that the ensemble puts on that and on their own nodes: by the clocks of its
+ * leaders, of which there may have been two. Therefore the record has to be older
+ * than two leases, and 10 s besides.
  *
  *   read the own node's time
  *   read each record -> nothing is written: write it

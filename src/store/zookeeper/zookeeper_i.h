@@ -302,6 +302,7 @@ struct zoo_step {
     uint32_t at;      /* how far its work is */
     uint32_t part;    /* doctor.c: so many bytes of the base are looked at */
     int64_t since_ms; /* dead.c: when the own node was made, by the ensemble */
+    bool begins;      /* acquire.c: to wait for the end of such a lease */
     bool young;       /* dead.c: a record is not old enough, so: */
     void (*no)(struct snib__zoo *, snib_instant now, struct zoo_step *);
     uint64_t removed_hash; /* acquire.c: of the records that are removed */
