@@ -52,6 +52,17 @@ static snib_err engine_open_store(struct snib__engine *e,
     return e->ops->open(&sc, &e->store, reterr);
 }
 
+/* A store without a queue shows no waits, so no deadlock can be found there. */
+static void engine_open_caps(struct snib__engine *e)
+{
+    uint32_t caps = e->out.caps;
+    e->cfg.deadlocks = e->cfg.deadlocks && (caps & SNIB__CAN_QUEUE);
+    e->pushes = caps & SNIB__CAN_PUSH;
+    e->can_keep = caps & SNIB__CAN_KEEP;
+    e->tied = caps & SNIB__TIED;
+    e->no_latch = caps & SNIB__NO_LATCH;
+}
+
 snib_err snib__engine_open(const struct snib__engine_config *cfg,
                            struct snib__engine **ret, struct snib_error *reterr)
 {
@@ -64,14 +75,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
     e->cfg.url = NULL;
     e->cfg.client = NULL;
     e->first_generation = 1;
-    /* A store without a queue shows no waits, so no deadlock can be found
-     * there. */
-    uint32_t caps = cfg->blocking ? cfg->blocking->caps : cfg->ops->caps;
-    e->cfg.deadlocks = cfg->deadlocks && (caps & SNIB__CAN_QUEUE);
-    e->pushes = caps & SNIB__CAN_PUSH;
-    e->can_keep = caps & SNIB__CAN_KEEP;
-    e->tied = caps & SNIB__TIED;
-    e->no_latch = caps & SNIB__NO_LATCH;
+    e->out.caps = cfg->blocking ? cfg->blocking->caps : cfg->ops->caps;
     if (cfg->self) {
         e->self = *cfg->self;
     }
@@ -103,6 +107,7 @@ snib_err snib__engine_open(const struct snib__engine_config *cfg,
         snib__engine_free(e);
         return err;
     }
+    engine_open_caps(e);
     *ret = e;
     return snib__ok(reterr);
 }

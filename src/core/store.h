@@ -107,6 +107,9 @@ struct snib__out {
     /* Set by the store when it is opened: no lease, with its lock-delay, may be
      * longer; 0: it may. */
     snib_duration lease_most;
+    /* What it can (enum snib__caps): set by the engine to what its table says;
+     * a store that its URL makes another one changes it as it is opened. */
+    uint32_t caps;
     /* Its connections (core/conn.h). The list grows; they stay where they
      * are. */
     struct snib__conn **conn;
