@@ -28,7 +28,7 @@ extern "C" {
  * days after the last change. Blocks up to request_ms. Errors: USAGE, UNKNOWN
  * (sent, no answer: it may have been done, or be done within 10 s),
  * UNREACHABLE, DENIED, STORE, CORRUPT, CONFIG (the server keeps no locks),
- * UNSUPPORTED (a quorum, ZooKeeper), CLOSED, FORKED, NOMEM. */
+ * UNSUPPORTED (a quorum, ZooKeeper, a dialect), CLOSED, FORKED, NOMEM. */
 SNIB_API SNIB_CHECK snib_err snib_latch_set(struct snib_client *,
                                             const char *name, size_t name_size,
                                             uint32_t count, bool *ret_set,
@@ -92,7 +92,7 @@ SNIB_API SNIB_CHECK snib_err snib_latch_open_start(struct snib_client *,
  * Errors of snib_latch_await: those of snib_acquire, never LOST, DEADLOCK (the
  * caller holds nothing here), CANCELLED (nobody else has the handle), TOO_MANY
  * (a latch has no permits); UNSUPPORTED where the store has no latches (a quorum,
- * ZooKeeper). Errors of snib_latch_try: BUSY (it is closed), and
+ * ZooKeeper, a dialect). Errors of snib_latch_try: BUSY (it is closed), and
  * those of snib_latch_await. Errors of snib_latch_try_for: BUSY (closed, and
  * wait_ms <= 0), TIMEOUT, and those of snib_latch_await. */
 SNIB_API SNIB_CHECK snib_err snib_latch_await(struct snib_client *,

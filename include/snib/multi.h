@@ -25,6 +25,7 @@
  *     mysql://host:3306/database?prefix=snib
  *     etcd://a:2379,b:2379,c:2379?prefix=snib  members in that order
  *     zookeeper://a:2181,b:2181/path    servers in order of host, then port
+ *     (a dialect is part of it: ?dialect=concurrency, ?dialect=curator-mutex)
  *     memory:name
  *     redlock://a:6379,b:6379,c:6379/0  servers in order of host, then port
  *     redis+cluster://a:6379,b:6379/0   the nodes of the URL, in that order

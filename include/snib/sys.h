@@ -58,7 +58,7 @@ SNIB_API SNIB_CHECK snib_err snib_store_schema(const char *url, char *ret_text,
  * that of ret_text; SNIB_GRANT_TEXT is enough. ret_text is "" after an error.
  * Errors: USAGE (size; not a fixed lease; a grant of another lock), NOT_HELD,
  * LOST, CLOSED, FORKED; UNSUPPORTED (zookeeper:, where grants end with their
- * client). */
+ * client; etcd: with a dialect). */
 SNIB_API SNIB_CHECK snib_err snib_grant_export(struct snib_lock *,
                                                struct snib_grant,
                                                char *ret_text, size_t size,

@@ -7,8 +7,10 @@
  *     file:PATH                 as realpath(3) gives it
  *     postgres://HOST:PORT/DATABASE?schema=SCHEMA
  *     mysql://HOST:PORT/DATABASE?prefix=PREFIX
- *     etcd://HOST:PORT,…?prefix=PREFIX  the members, sorted
- *     zookeeper://HOST:PORT,…/PATH  the servers, sorted
+ *     etcd://HOST:PORT,…?prefix=PREFIX  the members, sorted; of a dialect
+ *                               ?dialect=DIALECT, or both
+ *     zookeeper://HOST:PORT,…/PATH  the servers, sorted; with Curator's mutexes
+ *                               "?dialect=curator-mutex" behind it
  *     memory:NAME
  *     redlock://HOST:PORT,HOST:PORT,…/DB  a quorum: its servers, sorted
  *     redis+cluster://HOST:PORT,…/0  the nodes that the URL names, sorted
@@ -190,17 +192,27 @@ static int identity_bare_size(const char *text) /* without a slash behind */
 
 void snib__identity_etcd(struct snib__buf *b, const struct snib__url *url)
 {
+    const char *dialect = snib__url_query(url, "dialect");
     const char *prefix =
-        identity_or_else(snib__url_query(url, "prefix"), "snib");
+        identity_or_else(snib__url_query(url, "prefix"), dialect ? "" : "snib");
     identity_put_nodes(b, url, ETCD_PORT);
-    snib__buf_printf(b, "?prefix=%.*s", identity_bare_size(prefix), prefix);
+    if (*prefix) {
+        snib__buf_printf(b, "?prefix=%.*s", identity_bare_size(prefix), prefix);
+    }
+    if (dialect) {
+        snib__buf_printf(b, "%sdialect=%s", *prefix ? "&" : "?", dialect);
+    }
 }
 
 void snib__identity_zookeeper(struct snib__buf *b, const struct snib__url *url)
 {
     const char *path = identity_or_else(url->path, "/snib");
+    const char *dialect = snib__url_query(url, "dialect");
     identity_put_nodes(b, url, ZOOKEEPER_PORT);
     snib__buf_printf(b, "%.*s", identity_bare_size(path), path);
+    if (dialect && !strcmp(dialect, "curator-mutex")) {
+        snib__buf_puts(b, "?dialect=curator-mutex");
+    }
 }
 
 void snib__identity_file(struct snib__buf *b, const struct snib__url *url)

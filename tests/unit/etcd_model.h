@@ -20,7 +20,7 @@ struct model_key {
     size_t size;
     uint8_t value[VALUE_MAX];
     size_t value_size;
-    int64_t mod, lease;
+    int64_t mod, made, lease;
 };
 
 static struct {
@@ -94,6 +94,9 @@ static bool reaches(const struct model_key *k, struct snib__etcd_text from,
 {
     struct model_key a = {.size = from.size}, b = {.size = to.size};
     memcpy(a.key, from.bytes, from.size);
+    if (!to.size) {
+        return by_key(k, &a) == 0;
+    }
     memcpy(b.key, to.bytes, to.size);
     return by_key(k, &a) >= 0 && by_key(k, &b) < 0;
 }
@@ -126,6 +129,7 @@ static void do_range(struct snib__pb p, struct snib__buf *b)
         if (reaches(k, from, to)) {
             size_t pair = snib__pb_begin(b, 2);
             snib__pb_put_bytes(b, 1, k->key, k->size);
+            snib__pb_put_int(b, 2, k->made);
             snib__pb_put_int(b, 3, k->mod);
             snib__pb_put_bytes(b, 5, k->value, k->value_size);
             snib__pb_put_int(b, 6, k->lease);
@@ -140,37 +144,53 @@ static void do_put(struct snib__pb p)
 {
     struct snib__etcd_text key = {0}, value = {0};
     int64_t lease = 0;
-    bool same = false;
+    bool same = false, same_value = false;
     while (snib__pb_next(&p)) {
         key = p.field == 1 ? text_in(&p) : key;
         value = p.field == 2 ? text_in(&p) : value;
         lease = p.field == 3 ? p.number : lease;
+        same_value = same_value || (p.field == 5 && p.number);
         same = same || (p.field == 6 && p.number);
     }
     struct model_key *k = find_key(key);
     if (!k) {
-        assert_true(w.keys < KEYS && !same);
+        assert_true(w.keys < KEYS && !same && !same_value);
         k = &w.key[w.keys++];
-        *k = (struct model_key){.size = key.size};
+        *k = (struct model_key){.size = key.size, .made = w.revision};
         memcpy(k->key, key.bytes, key.size);
     }
     assert_true(value.size <= VALUE_MAX && key.size < KEY_MAX);
-    memcpy(k->value, value.bytes, value.size);
-    k->value_size = value.size;
+    if (!same_value && value.size) {
+        memcpy(k->value, value.bytes, value.size);
+    }
+    k->value_size = same_value ? k->value_size : value.size;
     k->lease = same ? k->lease : lease;
     k->mod = w.revision;
 }
 
+/* When the keys were made (target 1), or last changed (2): EQUAL (0), or GREATER
+ * (1). Of no key at all it is 0. */
 static bool compares(struct snib__pb p)
 {
-    struct snib__etcd_text key = {0};
-    int64_t mod = 0;
+    struct snib__etcd_text key = {0}, to = {0};
+    int64_t revision = 0, result = 0, target = 0;
+    bool all = true, any = false;
     while (snib__pb_next(&p)) {
+        result = p.field == 1 ? p.number : result;
+        target = p.field == 2 ? p.number : target;
         key = p.field == 3 ? text_in(&p) : key;
-        mod = p.field == 6 ? p.number : mod;
+        revision = p.field == 5 || p.field == 6 ? p.number : revision;
+        to = p.field == 64 ? text_in(&p) : to;
     }
-    const struct model_key *k = find_key(key);
-    return (k ? k->mod : 0) == mod;
+    for (uint32_t i = 0; i < w.keys; i++) {
+        const struct model_key *k = &w.key[i];
+        int64_t is = target == 1 ? k->made : k->mod;
+        if (reaches(k, key, to)) {
+            any = true;
+            all = all && (result ? is > revision : is == revision);
+        }
+    }
+    return any ? all : result ? 0 > revision : revision == 0;
 }
 
 /* One operation; its answer goes to b. */
@@ -226,7 +246,7 @@ static const char *do_txn(struct snib__pb p, struct snib__buf *b, int *status)
         return "etcdserver: too many operations in txn request";
     }
     for (look = p; snib__pb_next(&look);) {
-        if (look.field == 2 && good) {
+        if (look.field == (good ? 2u : 3u)) {
             struct snib__pb op = snib__pb_inside(&look);
             lives = lives && leases_live(op);
             writes = writes || (snib__pb_next(&op) && op.field != 1);

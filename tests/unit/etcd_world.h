@@ -18,6 +18,33 @@ static bool grants(const struct etcd_call *c)
     return false;
 }
 
+/* Of an INSPECT of recipe_look.c: the step whose call it is. */
+static const struct etcd_step *looks(const struct etcd_call *c)
+{
+    SNIB__LIST_EACH (l, &w.e->steps) {
+        const struct etcd_step *k = SNIB__CONTAINER(l, struct etcd_step, link);
+        if (&k->call == c && k->r[0]->verb == SNIB__INSPECT && w.e->recipe) {
+            return k;
+        }
+    }
+    return NULL;
+}
+
+static void do_left(struct snib__pb p, struct snib__buf *b)
+{
+    int64_t id = 0;
+    while (snib__pb_next(&p)) {
+        id = p.field == 1 ? p.number : id;
+    }
+    put_header(b);
+    snib__pb_put_int(b, 3,
+                     !lease_lives(id)
+                         ? -1
+                         : w.lease[id].ttl -
+                               (w.now.ns - w.lease[id].granted.ns) /
+                                   1000000000);
+}
+
 static void answer(struct etcd_call *c)
 {
     const uint8_t *message = snib__buf_bytes(&c->stream.out);
@@ -38,6 +65,8 @@ static void answer(struct etcd_call *c)
         refusal = "etcdserver: invalid auth token";
     } else if (grants(c)) {
         do_grant(p, &b);
+    } else if (looks(c)) {
+        (looks(c)->recipe.ask == RECIPE_LASTS ? do_left : do_range)(p, &b);
     } else {
         refusal = do_txn(p, &b, &status);
     }

@@ -118,7 +118,7 @@ static void call_heard(struct snib__etcd *e, struct etcd_call *c)
     size_t size;
     while (snib__linked(&c->link) &&
            snib__h2_message(&c->stream, &bytes, &size)) {
-        c->heard(e, bytes, size);
+        c->heard(e, c, bytes, size);
         snib__h2_take(&e->session.h2, &c->stream);
     }
 }

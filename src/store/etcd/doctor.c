@@ -46,6 +46,16 @@ static void doctor_version(struct etcd_step *k, const char *version)
                 "install etcd 3.5.3 or later on each member");
 }
 
+static void doctor_clock(const struct snib__etcd *e, struct etcd_step *k)
+{
+    bool known = e->out->wall_offset_ns != 0;
+    doctor_tell(k, known, SNIB_LEVEL_WARN, "clock",
+                known ? "tokens rise by this host's clock, and by the last "
+                        "token of each lock"
+                      : "this host does not know the time",
+                "set this host's clock");
+}
+
 static void doctor_status(struct snib__etcd *e, snib_instant now,
                           struct etcd_step *k, const struct etcd_reply *reply)
 {
@@ -57,20 +67,24 @@ static void doctor_status(struct snib__etcd *e, snib_instant now,
                     "the answer is not etcd's", "check the URL");
         return;
     }
-    snprintf(text, sizeof text, "etcd %s at %.100s, keys %s…", s.version,
-             e->out->conn[e->session.at]->address, e->prefix);
+    snprintf(text, sizeof text, "etcd %s at %.100s, keys %s%s…", s.version,
+             e->out->conn[e->session.at]->address, e->prefix,
+             e->recipe ? "NAME/" : "");
     doctor_tell(k, true, SNIB_LEVEL_OK, "server", text, "");
     doctor_version(k, s.version);
     snprintf(text, sizeof text, "a round trip takes %.2f ms", ms);
     doctor_tell(k, ms < DOCTOR_SLOW_MS, SNIB_LEVEL_WARN, "latency", text,
                 "leases must be many times longer than a round trip; use a "
                 "nearer member");
-    doctor_tell(k, e->out->wall_offset_ns != 0, SNIB_LEVEL_WARN, "clock",
-                e->out->wall_offset_ns
-                    ? "tokens rise by this host's clock, and by "
-                      "the last token of each lock"
-                    : "this host does not know the time",
-                "set this host's clock");
+    if (e->recipe) {
+        doctor_tell(k, true, SNIB_LEVEL_OK, "dialect",
+                    "the locks of etcdctl lock and of Go's concurrency.Mutex; "
+                    "tokens are etcd's revisions, and fall back with a backup "
+                    "that is restored",
+                    "");
+    } else {
+        doctor_clock(e, k);
+    }
     if (e->secure) {
         doctor_tell(k, true, SNIB_LEVEL_OK, "tls", "encrypted", "");
     }
@@ -154,9 +168,13 @@ static void doctor_alarms(struct etcd_step *k, const struct etcd_reply *reply)
 static void doctor_ask_rights(struct snib__etcd *e, struct snib__buf *b)
 {
     struct etcd_key from, to, key;
+    const char *prefix = e->recipe ? "snib/x/" : e->prefix;
     snib__etcd_key_all(e, &from, &to);
-    key.size =
-        (size_t)snprintf(key.text, sizeof key.text, "%sdoctor", e->prefix);
+    key.size = (size_t)snprintf(key.text, sizeof key.text, "%sdoctor", prefix);
+    if (e->recipe) { /* those to the locks' own keys show with a lock */
+        from = to = key;
+        to.text[to.size++] = 'z';
+    }
     snib__etcd_compare(b, snib__etcd_text_of(&key), INT64_MAX);
     snib__etcd_txn_put(
         b, &(struct snib__etcd_put){.key = snib__etcd_text_of(&key)});
@@ -218,7 +236,10 @@ static void doctor_done(struct snib__etcd *e, snib_instant now,
         doctor_alarms(k, reply);
     } else {
         doctor_tell(k, true, SNIB_LEVEL_OK, "permissions",
-                    "all that are needed", "");
+                    e->recipe ? "those to the tombstones' keys, snib/x/…; to a "
+                                "lock's own keys the first acquire shows them"
+                              : "all that are needed",
+                    "");
     }
     if (++k->asked < DOCTOR_QUESTIONS) {
         doctor_ask(e, now, k);

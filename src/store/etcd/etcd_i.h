@@ -7,6 +7,7 @@
 #include "core/store.h"
 #include "proto/grpc/h2.h"
 #include "store/etcd/message.h"
+#include "store/etcd/recipe.h"
 
 enum {
     ETCD_PORT = 2379,
@@ -60,6 +61,8 @@ void snib__etcd_clean(const char *secret, const char *text, char *ret,
 
 typedef void etcd_done(struct snib__etcd *, snib_instant now,
                        struct etcd_call *, const struct etcd_reply *);
+typedef void etcd_heard(struct snib__etcd *, struct etcd_call *,
+                        const uint8_t *bytes, size_t size);
 
 struct etcd_call {
     struct snib__h2_stream stream; /* first member */
@@ -70,7 +73,7 @@ struct etcd_call {
     bool changes;     /* if it is lost, it may have changed something */
     etcd_done *done;
     /* Its answers have no end (a watch): what to do with each. Else NULL. */
-    void (*heard)(struct snib__etcd *, const uint8_t *bytes, size_t size);
+    etcd_heard *heard;
 };
 
 void snib__etcd_call_init(struct etcd_call *, etcd_done *);
@@ -204,8 +207,7 @@ void snib__etcd_login_wipe(char **secret);
 void snib__etcd_watch_begin(struct snib__etcd *, snib_instant now);
 etcd_done snib__etcd_watch_done;
 /* A message came on the watch's stream. */
-void snib__etcd_watch_heard(struct snib__etcd *, const uint8_t *bytes,
-                            size_t size);
+etcd_heard snib__etcd_watch_heard;
 
 /* -- lease.c ---------------------------------------------------------------- */
 
@@ -319,6 +321,7 @@ struct etcd_step {
     struct snib__buf from; /* a list goes on from this key */
     int64_t revision;
     uint32_t asked, answered;
+    struct etcd_recipe recipe; /* recipe.c */
 };
 
 /* Renewals guard nothing but their own claims, and looks nothing: they are in
@@ -451,9 +454,10 @@ struct snib__etcd {
     snib_duration request; /* how long to wait for one answer */
     struct snib__rng rng;
     struct snib__nghttp2 *lib;
-    bool asks, secure;
+    bool asks, secure, recipe; /* ?dialect=concurrency: recipe.c */
     char *user, *password;
     char prefix[ETCD_PREFIX_MAX + 1];
+    struct etcd_waits waits; /* recipe_wait.c */
     struct etcd_session session;
     struct snib__list leases;
     int64_t least_ttl; /* s: the server gives no less, as far as is known */

@@ -8,11 +8,17 @@
  *
  * NAME is the safe spelling (core/name.h), in which a '/' is written %2F too, so
  * no name is the beginning of another one. REQUEST and CLIENT are 32 hexadecimal
- * digits. */
+ * digits.
+ *
+ * Of the recipe of etcd's own clients (recipe.c), whose names stand as they are:
+ *
+ *     [PREFIX]NAME/REQUEST    who stands there
+ *     snib/x/REQUEST          a tombstone
+ */
 #include <stdio.h>
 #include <string.h>
 
-#include "store/etcd/etcd_i.h"
+#include "store/etcd/recipe_i.h"
 
 static void key_put(struct etcd_key *k, const char *text, size_t size)
 {
@@ -112,6 +118,33 @@ void snib__etcd_key_value(const struct snib__etcd *e,
     key_name(ret, name);
     key_puts(ret, *suffix == '0' ? "" : "/");
     key_puts(ret, suffix);
+}
+
+void snib__etcd_key_recipe(const struct snib__etcd *e,
+                           const struct snib__name *name, struct etcd_key *from,
+                           struct etcd_key *to)
+{
+    key_begin(e, "", from);
+    key_put(from, name->raw, name->raw_size);
+    *to = *from;
+    key_puts(from, "/");
+    key_puts(to, "0");
+}
+
+void snib__etcd_key_recipe_own(const struct snib__etcd *e,
+                               const struct snib__name *name,
+                               const uint64_t id[2], struct etcd_key *ret)
+{
+    struct etcd_key to;
+    snib__etcd_key_recipe(e, name, ret, &to);
+    key_id(ret, id);
+}
+
+void snib__etcd_key_tombstone(const uint64_t id[2], struct etcd_key *ret)
+{
+    ret->size = 0;
+    key_puts(ret, "snib/x/");
+    key_id(ret, id);
 }
 
 void snib__etcd_key_all(const struct snib__etcd *e, struct etcd_key *from,

@@ -28,6 +28,7 @@ void snib__etcd_put_range(struct snib__buf *b, const struct snib__etcd_range *r)
     message_text(b, 2, r->to);
     message_int(b, 3, r->limit);
     message_int(b, 4, r->revision);
+    message_int(b, 8, r->keys_only);
 }
 
 /* Compare: result EQUAL (0), target MOD (2). Of a key that is absent it is 0. */
@@ -41,6 +42,39 @@ void snib__etcd_compare(struct snib__buf *b, struct snib__etcd_text key,
     snib__pb_end(b, begun);
 }
 
+/* Target CREATE (1), or of the keys from `from` on before `to`; all of them have to
+ * be so. Where there is none, it counts as one whose revision is 0. */
+static void message_made(struct snib__buf *b, int64_t result,
+                         struct snib__etcd_text from, struct snib__etcd_text to,
+                         int64_t revision)
+{
+    size_t begun = snib__pb_begin(b, SNIB__ETCD_COMPARE);
+    message_int(b, 1, result);
+    snib__pb_put_int(b, 2, 1);
+    message_text(b, 3, from);
+    snib__pb_put_int(b, 5, revision);
+    message_text(b, 64, to);
+    snib__pb_end(b, begun);
+}
+
+void snib__etcd_compare_made(struct snib__buf *b, struct snib__etcd_text key,
+                             int64_t revision)
+{
+    message_made(b, 0, key, (struct snib__etcd_text){NULL, 0}, revision);
+}
+
+void snib__etcd_compare_none(struct snib__buf *b, struct snib__etcd_text from,
+                             struct snib__etcd_text to)
+{
+    message_made(b, 0, from, to, 0);
+}
+
+void snib__etcd_compare_later(struct snib__buf *b, struct snib__etcd_text from,
+                              struct snib__etcd_text to, int64_t revision)
+{
+    message_made(b, 1, from, to, revision);
+}
+
 /* RequestOp: range 1, put 2, delete 3. */
 void snib__etcd_txn_range(struct snib__buf *b, uint32_t branch,
                           const struct snib__etcd_range *r)
@@ -52,25 +86,38 @@ void snib__etcd_txn_range(struct snib__buf *b, uint32_t branch,
     snib__pb_end(b, op);
 }
 
-void snib__etcd_txn_put(struct snib__buf *b, const struct snib__etcd_put *p)
+void snib__etcd_txn_put_in(struct snib__buf *b, uint32_t branch,
+                           const struct snib__etcd_put *p)
 {
-    size_t op = snib__pb_begin(b, SNIB__ETCD_SUCCESS);
+    size_t op = snib__pb_begin(b, branch);
     size_t begun = snib__pb_begin(b, 2);
     message_text(b, 1, p->key);
     message_text(b, 2, p->value);
     message_int(b, 3, p->lease);
+    message_int(b, 5, p->same_value);
     message_int(b, 6, p->same_lease);
+    snib__pb_end(b, begun);
+    snib__pb_end(b, op);
+}
+
+void snib__etcd_txn_put(struct snib__buf *b, const struct snib__etcd_put *p)
+{
+    snib__etcd_txn_put_in(b, SNIB__ETCD_SUCCESS, p);
+}
+
+void snib__etcd_txn_delete_in(struct snib__buf *b, uint32_t branch,
+                              struct snib__etcd_text key)
+{
+    size_t op = snib__pb_begin(b, branch);
+    size_t begun = snib__pb_begin(b, 3);
+    message_text(b, 1, key);
     snib__pb_end(b, begun);
     snib__pb_end(b, op);
 }
 
 void snib__etcd_txn_delete(struct snib__buf *b, struct snib__etcd_text key)
 {
-    size_t op = snib__pb_begin(b, SNIB__ETCD_SUCCESS);
-    size_t begun = snib__pb_begin(b, 3);
-    message_text(b, 1, key);
-    snib__pb_end(b, begun);
-    snib__pb_end(b, op);
+    snib__etcd_txn_delete_in(b, SNIB__ETCD_SUCCESS, key);
 }
 
 void snib__etcd_put_grant(struct snib__buf *b, int64_t ttl)
@@ -91,6 +138,20 @@ void snib__etcd_put_watch(struct snib__buf *b, struct snib__etcd_text key)
     size_t begun = snib__pb_begin(b, 1);
     message_text(b, 1, key);
     snib__pb_end(b, begun);
+}
+
+/* … with the filter NOPUT (0), a packed list of one. */
+void snib__etcd_put_watch_end(struct snib__buf *b, struct snib__etcd_text key)
+{
+    size_t begun = snib__pb_begin(b, 1);
+    message_text(b, 1, key);
+    snib__pb_put_bytes(b, 5, "", 1);
+    snib__pb_end(b, begun);
+}
+
+void snib__etcd_put_lease(struct snib__buf *b, int64_t id)
+{
+    snib__pb_put_int(b, 1, id);
 }
 
 /* -- in -------------------------------------------------------------------- */
@@ -180,6 +241,9 @@ static bool message_pair(const struct snib__pb *at, struct snib__etcd_pair *ret)
         switch (p.field) {
         case 1:
             ret->key = message_bytes(&p);
+            break;
+        case 2:
+            ret->made = p.number;
             break;
         case 3:
             ret->mod_revision = (uint64_t)p.number;
@@ -306,4 +370,31 @@ bool snib__etcd_next_event(struct snib__etcd_watched *w,
         }
     }
     return false;
+}
+
+bool snib__etcd_any_event(const struct snib__etcd_watched *w)
+{
+    struct snib__pb p = w->at;
+    bool any = false;
+    while (snib__pb_next(&p)) {
+        any = any || p.field == 11;
+    }
+    return any;
+}
+
+/* LeaseTimeToLiveResponse: TTL 3, which is left out when it is 0. */
+bool snib__etcd_read_left(const void *bytes, size_t size, int64_t *ret)
+{
+    struct snib__pb p;
+    struct snib__etcd_header header = {0};
+    *ret = 0;
+    snib__pb_open(&p, bytes, size);
+    while (snib__pb_next(&p)) {
+        if (p.field == 1) {
+            snib__etcd_read_header(&p, &header);
+        } else if (p.field == 3) {
+            *ret = p.number;
+        }
+    }
+    return !p.bad && header.revision;
 }

@@ -28,12 +28,14 @@ struct snib__etcd_range {
     struct snib__etcd_text from, to;
     int64_t limit;    /* 0: all of them */
     int64_t revision; /* as of then; 0: as of now */
+    bool keys_only;   /* without their values */
 };
 
 struct snib__etcd_put {
     struct snib__etcd_text key, value;
     int64_t lease;   /* 0: it stays for ever */
     bool same_lease; /* the key keeps the lease that it has */
+    bool same_value; /* … the value, of a key that is there */
 };
 
 /* The branch of a transaction in which an operation stands. */
@@ -47,11 +49,29 @@ void snib__etcd_txn_range(struct snib__buf *, uint32_t branch,
                           const struct snib__etcd_range *);
 void snib__etcd_txn_put(struct snib__buf *, const struct snib__etcd_put *);
 void snib__etcd_txn_delete(struct snib__buf *, struct snib__etcd_text key);
+/* The same, in this branch. */
+void snib__etcd_txn_put_in(struct snib__buf *, uint32_t branch,
+                           const struct snib__etcd_put *);
+void snib__etcd_txn_delete_in(struct snib__buf *, uint32_t branch,
+                              struct snib__etcd_text key);
+/* When a key was made: a revision that it keeps until it goes, whatever is put;
+ * of a key that is absent 0. It is this one; and of all keys from `from` on,
+ * before `to`: each is later than this one. */
+void snib__etcd_compare_made(struct snib__buf *, struct snib__etcd_text key,
+                             int64_t revision);
+void snib__etcd_compare_none(struct snib__buf *, struct snib__etcd_text from,
+                             struct snib__etcd_text to);
+void snib__etcd_compare_later(struct snib__buf *, struct snib__etcd_text from,
+                              struct snib__etcd_text to, int64_t revision);
 
 void snib__etcd_put_grant(struct snib__buf *, int64_t ttl);
 void snib__etcd_put_login(struct snib__buf *, const char *user,
                           const char *password);
 void snib__etcd_put_watch(struct snib__buf *, struct snib__etcd_text key);
+/* … of which only the end of the key is told. */
+void snib__etcd_put_watch_end(struct snib__buf *, struct snib__etcd_text key);
+/* How long a lease has left. */
+void snib__etcd_put_lease(struct snib__buf *, int64_t id);
 
 /* -- in -------------------------------------------------------------------- */
 
@@ -59,6 +79,7 @@ void snib__etcd_put_watch(struct snib__buf *, struct snib__etcd_text key);
 struct snib__etcd_pair {
     struct snib__etcd_text key, value;
     uint64_t mod_revision;
+    int64_t made; /* the revision that it was made with */
     int64_t lease;
 };
 
@@ -133,5 +154,9 @@ void snib__etcd_read_watch(const void *bytes, size_t size,
 /* The next pair that was put. */
 bool snib__etcd_next_event(struct snib__etcd_watched *,
                            struct snib__etcd_pair *ret);
+/* Has anything been told? */
+bool snib__etcd_any_event(const struct snib__etcd_watched *);
+/* s that a lease has left; -1: it is over. False: that is no such answer. */
+bool snib__etcd_read_left(const void *bytes, size_t size, int64_t *ret);
 
 #endif

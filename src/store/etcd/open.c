@@ -93,13 +93,31 @@ static snib_err open_check_keys(const struct snib__url *url, bool secure,
                               "encrypted; etcd: is not",
                               url->safe, key);
         }
-        if (!tls && strcmp(key, "prefix") != 0 &&
+        if (!tls && strcmp(key, "prefix") != 0 && strcmp(key, "dialect") != 0 &&
             strcmp(key, "password_file") != 0) {
             return snib__fail(reterr, SNIB_ERR_USAGE,
-                              "%.60s: etcd knows prefix= and password_file=, "
-                              "not %.40s=",
+                              "%.60s: etcd knows prefix=, dialect= and "
+                              "password_file=, not %.40s=",
                               url->safe, key);
         }
+    }
+    return SNIB_ERR_OK;
+}
+
+/* Whose locks they are. */
+static snib_err open_dialect(struct snib__etcd *e, const struct snib__url *url,
+                             struct snib_error *reterr)
+{
+    const char *dialect = snib__url_query(url, "dialect");
+    e->recipe = dialect && !strcmp(dialect, "concurrency");
+    if (dialect && !e->recipe) {
+        return open_wrong(url,
+                          "etcd's ?dialect= is concurrency, the locks of "
+                          "etcdctl lock and of Go's concurrency.Mutex",
+                          reterr);
+    }
+    if (e->recipe) {
+        e->out->caps = SNIB__TIED | SNIB__NO_LATCH;
     }
     return SNIB_ERR_OK;
 }
@@ -117,8 +135,9 @@ static snib_err open_prefix(struct snib__etcd *e, const struct snib__url *url,
         return open_wrong(
             url, "?prefix= is letters, digits and ._-/, at most 63", reterr);
     }
-    snprintf(e->prefix, sizeof e->prefix, "%s%s", n ? prefix : "snib",
-             n && prefix[n - 1] == '/' ? "" : "/");
+    const char *otherwise = e->recipe ? "" : "snib/";
+    snprintf(e->prefix, sizeof e->prefix, "%s%s", n ? prefix : otherwise,
+             n && prefix[n - 1] != '/' ? "/" : "");
     return SNIB_ERR_OK;
 }
 
@@ -189,6 +208,7 @@ void snib__etcd_free(struct snib__store *store)
         snib__blocking_store_ops.free(e->requests);
     }
     snib__etcd_steps_free(e);
+    snib__etcd_waits_free(e);
     snib__etcd_leases_free(e);
     snib__etcd_session_free(e);
     snib__conns_free(&e->inner);
@@ -208,6 +228,7 @@ static void open_lists(struct snib__etcd *e)
     e->inner.outer = e->out;
     snib__list_init(&e->executed);
     snib__list_init(&e->leases);
+    snib__list_init(&e->waits.list);
     snib__list_init(&e->steps);
     snib__list_init(&e->spare);
     snib__buf_init(&e->message, SNIB__H2_IN);
@@ -233,6 +254,7 @@ snib_err snib__etcd_open(const struct snib__store_config *config,
     snib__etcd_session_init(e);
     inner.out = &e->inner;
     snib_err err = open_check_keys(config->url, e->secure, reterr);
+    err = err ? err : open_dialect(e, config->url, reterr);
     err = err ? err : open_prefix(e, config->url, reterr);
     err = err ? err : open_login(e, config->url, reterr);
     err = err ? err : open_members(e, config->url, reterr);

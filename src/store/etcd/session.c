@@ -191,6 +191,10 @@ void snib__etcd_session_greet(struct snib__etcd *e, snib_instant now)
     s->since = now;
     snib__buf_clear(&e->message);
     snib__etcd_call(e, now, &s->status, SNIB__ETCD_STATUS, &e->message);
+    if (e->recipe) { /* nobody notifies: keys are watched (recipe_wait.c) */
+        s->watching = true;
+        return;
+    }
     session_conn(e)->awaited++; /* the watch, until it is there */
     snib__etcd_watch_begin(e, now);
 }

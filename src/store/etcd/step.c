@@ -62,7 +62,7 @@ static struct etcd_step *step_new(struct snib__etcd *e)
         snib__etcd_call_init(&k->call, step_called);
         snib__link_init(&k->link);
         snib__snapshot_init(&k->s, e->client);
-        snib__buf_init(&k->from, ETCD_KEY_MAX);
+        snib__buf_init(&k->from, SNIB__H2_IN);
     }
     return k;
 }
@@ -142,6 +142,7 @@ static bool step_is_small(const struct etcd_step *k)
 {
     return k->call.stream.in.cap <= STEP_SPARE_BYTES &&
            k->call.stream.out.cap <= STEP_SPARE_BYTES &&
+           k->from.cap <= STEP_SPARE_BYTES &&
            k->s.claim_room <= STEP_SPARE_CLAIMS;
 }
 
@@ -166,6 +167,7 @@ void snib__etcd_step_over(struct snib__etcd *e, struct etcd_step *k)
     snib__heap_remove(&e->timers, &k->timer);
     for (uint32_t i = 0; i < k->count; i++) {
         step_mark(e, k->r[i], -1);
+        snib__etcd_wait_settle(e, k->r[i]);
         snib__list_push(&e->executed, &k->r[i]->link);
     }
     k->count = 0;
@@ -201,6 +203,10 @@ void snib__etcd_step_in_vain(struct snib__etcd *e, snib_instant now,
                              const char *text)
 {
     step_undo(k);
+    if (k->recipe.stands && !refused) {
+        snib__etcd_step_lost(e, k);
+        return;
+    }
     for (uint32_t i = 0; i < k->count; i++) {
         step_request_in_vain(now, k->r[i], refused, false, err, text);
     }
@@ -245,7 +251,11 @@ bool snib__etcd_step_pause(struct snib__etcd *e, snib_instant now,
 {
     int64_t us = STEP_PAUSE_US;
     step_undo(k);
-    if (++k->conflicts > STEP_CONFLICTS) {
+    if (++k->conflicts > STEP_CONFLICTS && k->recipe.stands) {
+        snib__etcd_step_lost(e, k);
+        return false;
+    }
+    if (k->conflicts > STEP_CONFLICTS) {
         for (uint32_t i = 0; i < k->count; i++) {
             step_request_in_vain(now, k->r[i], false, true,
                                  SNIB_ERR_UNREACHABLE,
@@ -396,7 +406,7 @@ bool snib__etcd_step_begin(struct snib__etcd *e, snib_instant now,
         step_mark(e, r[i], 1);
     }
     k->conflicts = k->asked = k->answered = 0;
-    k->decides = k->rests = false;
+    k->decides = k->rests = k->recipe.stands = false;
     k->s.book.most = ETCD_GRANTS;
     k->revision = 0;
     k->until = snib__after(now, e->request);
@@ -413,7 +423,8 @@ bool snib__etcd_step_begin(struct snib__etcd *e, snib_instant now,
 static void step_withdraw(struct snib__etcd *e, struct etcd_step *k)
 {
     step_undo(k);
-    k->r[0]->said.answer = SNIB__PENDING;
+    k->r[0]->said.answer = k->recipe.stands ? SNIB__QUEUED : SNIB__PENDING;
+    k->r[0]->said.position = k->recipe.stands ? 0 : k->r[0]->said.position;
     snib__etcd_step_over(e, k);
 }
 

@@ -93,7 +93,8 @@ static void store_settle(struct snib__etcd *e, snib_instant now)
         snib__etcd_calls_heard(e, now);
         snib__etcd_session_settle(e, now);
         store_send(e, now);
-        more = !snib__list_empty(&e->executed) || e->session.state != before;
+        more = !snib__list_empty(&e->executed) || e->session.state != before ||
+               e->tolds || e->told_all;
         snib__blocking_done(e->requests, now, &e->executed);
     }
     store_pass_on(e);

@@ -33,8 +33,12 @@ static bool take_is_free(struct snib__etcd *e, const struct take_group *g,
     return is;
 }
 
-static const struct etcd_work *take_work(const struct snib__request *r)
+static const struct etcd_work *take_work(const struct snib__etcd *e,
+                                         const struct snib__request *r)
 {
+    if (e->recipe && r->verb != SNIB__DOCTOR) {
+        return &snib__etcd_recipe_work;
+    }
     switch (r->verb) {
     case SNIB__ACQUIRE:
     case SNIB__RENEW:
@@ -64,13 +68,13 @@ static uint32_t take_batch(const struct snib__request *r)
 
 /* May this request be in one step with those that are in it? Of renewals many
  * are; of others only the tries of one batch, which nobody may see a half of. */
-static bool take_belongs(const struct take_group *g,
+static bool take_belongs(const struct snib__etcd *e, const struct take_group *g,
                          const struct snib__request *r)
 {
     const struct snib__request *first = g->r[0];
     bool renew = first->verb == SNIB__RENEW && r->verb == SNIB__RENEW;
     bool batch = take_batch(first) && take_batch(first) == take_batch(r);
-    if (g->count == SNIB__SNAPSHOT_MAX || (!renew && !batch)) {
+    if (e->recipe || g->count == SNIB__SNAPSHOT_MAX || (!renew && !batch)) {
         return false;
     }
     for (uint32_t i = 0; !renew && i < g->count; i++) {
@@ -97,7 +101,7 @@ static void take_begin(struct snib__etcd *e, snib_instant now,
     for (uint32_t i = 0; i < g->count; i++) {
         snib__blocking_take_one(e->requests, g->r[i]);
     }
-    if (!snib__etcd_step_begin(e, now, take_work(g->r[0]), g->r, g->count)) {
+    if (!snib__etcd_step_begin(e, now, take_work(e, g->r[0]), g->r, g->count)) {
         take_no_memory(e, g);
     }
 }
@@ -125,7 +129,7 @@ static void take_from(struct snib__etcd *e, snib_instant now,
     while (r && take_has_room(e, session)) {
         struct take_group g = {.r = {r}, .count = 1};
         while ((r = snib__blocking_peek(e->requests, session, r)) &&
-               take_belongs(&g, r)) {
+               take_belongs(e, &g, r)) {
             g.r[g.count++] = r;
         }
         if (take_is_free(e, &g, waiting)) {

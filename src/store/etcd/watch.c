@@ -81,11 +81,12 @@ static void watch_refused(const struct snib__etcd *e, const char *reason,
     }
 }
 
-void snib__etcd_watch_heard(struct snib__etcd *e, const uint8_t *bytes,
-                            size_t size)
+void snib__etcd_watch_heard(struct snib__etcd *e, struct etcd_call *c,
+                            const uint8_t *bytes, size_t size)
 {
     struct snib__etcd_watched w;
     struct snib__etcd_pair pair;
+    (void)c;
     snib__etcd_read_watch(bytes, size, &w);
     while (snib__etcd_next_event(&w, &pair)) {
         watch_told(e, pair.value);

@@ -1,0 +1,194 @@
+"""Locks of others, by their own clients: a program in Go (etcd's
+concurrency.Mutex), one in Java (Curator).
+
+Each is fetched and built once, into build/foreign of the source tree: pinned
+versions, with checksums. Where it cannot be had, Missing says why. Both speak the
+same lines: what is to be done on stdin, what was done on stdout.
+
+    lock | unlock | read | unread     locked | unlocked | …, or: error TEXT
+    count FILE N [read]               counted N: each adds one to the file, by
+                                      reading, a pause, writing, under the lock
+"""
+
+import fcntl
+import functools
+import hashlib
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+
+from . import process
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+SOURCE = os.path.join(HERE, "foreign")
+PLACE = os.path.join(ROOT, "build", "foreign")
+BUILD_S = 300
+GO_MINOR = 19  # of foreign/go/go.mod
+
+
+class Missing(Exception):
+    """It can't be had here; the text says why."""
+
+
+def _tool(name, package):
+    found = shutil.which(name) or shutil.which(f"/usr/local/go/bin/{name}")
+    if not found:
+        raise Missing(f"no {name} (Debian: apt install {package})")
+    return found
+
+
+def _run(words, cwd, env=None):
+    """What it says when it fails; "" when it does not."""
+    try:
+        done = subprocess.run(words, cwd=cwd, env={**os.environ, **(env or {})},
+                              text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=BUILD_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"{words[0]}: not within {BUILD_S} s"
+    said = done.stdout.strip()
+    return (said or "failed without a word") if done.returncode else ""
+
+
+def _place(name):
+    """A copy of the sources, in which no two build at once."""
+    place = os.path.join(PLACE, name)
+    shutil.copytree(os.path.join(SOURCE, name), place, dirs_exist_ok=True)
+    return place
+
+
+def _alone(name):
+    os.makedirs(PLACE, exist_ok=True)
+    file = open(os.path.join(PLACE, name + ".lock"), "a",  # pylint: disable=R1732
+                encoding="utf-8")
+    fcntl.flock(file, fcntl.LOCK_EX)
+    return file
+
+
+@functools.lru_cache(maxsize=None)
+def go_mutex():
+    """The command of etcd's concurrency.Mutex: it takes ENDPOINT and NAME."""
+    go = _tool("go", "golang-go")
+    said = subprocess.run([go, "version"], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False).stdout
+    found = re.search(r"go1\.(\d+)", said)
+    if not found or int(found[1]) < GO_MINOR:
+        raise Missing(f"too old a Go: {said.strip()[:80]}")
+    with _alone("go"):
+        place = _place("go")
+        env = {"GOPATH": os.path.join(PLACE, "path"), "GOFLAGS": "-modcacherw",
+               "GOCACHE": os.path.join(PLACE, "cache"), "CGO_ENABLED": "0",
+               "GOTOOLCHAIN": "local", "GOWORK": "off", "GO111MODULE": "on"}
+        said = _run([go, "mod", "download"], place, env)
+        assert "SECURITY" not in said, said  # it is there, and another one
+        if said:
+            raise Missing(f"etcd's Go client can't be had: {said[-300:]}")
+        program = os.path.join(place, "mutex")
+        said = _run([go, "build", "-mod=readonly", "-buildvcs=false", "-o",
+                     program, "."], place, env)
+        assert not said, said
+        return (program,)
+
+
+def _sums(folder):
+    found = {}
+    for name in sorted(os.listdir(folder) if os.path.isdir(folder) else ()):
+        with open(os.path.join(folder, name), "rb") as file:
+            found[name] = hashlib.sha256(file.read()).hexdigest()
+    return found
+
+
+@functools.lru_cache(maxsize=None)
+def curator():
+    """The command of Curator's locks: it takes HOST:PORT, PATH and mutex or
+    rw."""
+    mvn, javac = _tool("mvn", "maven"), _tool("javac", "default-jdk-headless")
+    java = _tool("java", "default-jre-headless")
+    with _alone("java"):
+        place = _place("java")
+        lib = os.path.join(place, "lib")
+        with open(os.path.join(place, "jars.sha256"), encoding="ascii") as file:
+            known = {name: sha for sha, name in map(str.split, file)}
+        if _sums(lib) != known:
+            shutil.rmtree(lib, ignore_errors=True)
+            said = _run([mvn, "-q", "-B", "dependency:copy-dependencies",
+                         "-DoutputDirectory=lib"], place)
+            if said:
+                raise Missing(f"Curator's jars can't be had: {said[-300:]}")
+        found = _sums(lib)
+        for name in sorted({*known, *found}):
+            assert known.get(name) == found.get(name), \
+                f"{name} is not what it was"
+        said = _run([javac, "-cp", "lib/*", "-d", ".", "Locks.java"], place)
+        assert not said, said
+        return (java, "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp",
+                f"{place}:{lib}/*", "Locks")
+
+
+def missing(what):
+    """Why it can't be had here; "" when it can."""
+    try:
+        what()
+    except Missing as why:
+        return str(why)
+    return ""
+
+
+class Foreign:
+    """One such process, with one lock."""
+
+    def __init__(self, command, *args):
+        self.child = process.spawn([*command, *map(str, args)],
+                                   stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL)
+        self.buffer = b""
+        assert self.line(60) == "ready"
+
+    def say(self, line):
+        self.child.stdin.write((line + "\n").encode())
+        self.child.stdin.flush()
+
+    def line(self, timeout=30):
+        """What it says next."""
+        while b"\n" not in self.buffer:
+            ready, _, _ = select.select([self.child.stdout], [], [], timeout)
+            assert ready, "it says nothing"
+            piece = os.read(self.child.stdout.fileno(), 65536)
+            assert piece, "it has ended"
+            self.buffer += piece
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        return line.decode()
+
+    def says_nothing(self):
+        ready, _, _ = select.select([self.child.stdout], [], [], 0)
+        return not ready and not self.buffer
+
+    def do(self, line, timeout=60):
+        self.say(line)
+        return self.line(timeout)
+
+    def lock(self):
+        assert self.do("lock") == "locked"
+
+    def unlock(self):
+        assert self.do("unlock") == "unlocked"
+
+    def freeze(self):
+        self.child.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.child.send_signal(signal.SIGCONT)
+
+    def close(self):
+        process.kill(self.child)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
