@@ -21,7 +21,11 @@ static void child(const struct zoo_child *c)
     char name[ZOO_CHILD_MAX];
     MUST(memchr(c->name, 0, sizeof c->name));
     if (c->what == ZOO_STANDS) {
-        snib__zoo_child_stands(c->id, c->reads, name);
+        if (c->mutex) {
+            snib__zoo_child_mutex(c->id, name);
+        } else {
+            snib__zoo_child_stands(c->id, c->reads, name);
+        }
         MUST(!strncmp(name, c->name, strlen(name)));
     } else if (c->what == ZOO_MARK) {
         struct zoo_child again;

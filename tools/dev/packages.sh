@@ -14,6 +14,7 @@ test_packages=(libsqlite3-dev clang llvm libclang-rt-14-dev libcmocka-dev liblua
     python3-cffi procps busybox sudo btrfs-progs zookeeper default-jre-headless)
 mutate_packages=(python3-clang-14 lua5.1 iproute2)
 judge_packages=(golang-go)
+foreign_packages=(golang-go maven default-jdk-headless) # tests/harness/foreign
 }
 
 missing_packages() {

@@ -180,12 +180,35 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
         snib__zoo_claim_forget(z, k->r->id); /* nothing was made */
     }
     if (snib__zoo_fence_has_failed(z, c, reply) ||
-        (reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE)) {
+        (reply->end == ZOO_SAYS && (reply->zk == SNIB__ZK_NO_NODE ||
+                                    reply->zk == SNIB__ZK_EXISTS_ALREADY))) {
         snib__zoo_step_again(z, now, k);
         return;
     }
     snib__zoo_path_lock(z, k->r->name, &path);
     snib__zoo_step_failed(z, now, k, reply, path.text);
+}
+
+/* What its node is called, and how it is made. A writer who reads as well keeps
+ * Curator's writers out where it stands as the writer: they look at no mark. */
+static int32_t acquire_node(const struct snib__zoo *z, const struct zoo_step *k,
+                            char ret[ZOO_CHILD_MAX])
+{
+    const struct snib__request *r = k->r;
+    bool reads = snib__zoo_reads(r);
+    int writer = z->curator && reads
+                     ? snib__zoo_view_granted(&k->view, r->acquire.upgrade_of)
+                     : -1;
+    if (writer >= 0) {
+        snib__zoo_child_beside(r->id, &k->view.child[writer], ret);
+        return SNIB__ZK_EPHEMERAL;
+    }
+    if (z->mutexes) {
+        snib__zoo_child_mutex(r->id, ret);
+    } else {
+        snib__zoo_child_stands(r->id, reads, ret);
+    }
+    return SNIB__ZK_EPHEMERAL | SNIB__ZK_SEQUENTIAL;
 }
 
 /* The prior grant, if its nodes are there, ends in the same step. So does a mark
@@ -221,15 +244,15 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
     for (uint32_t i = 0; i < prior.count; i++) {
         snib__zoo_put_version(z, k, SNIB__ZK_DELETE, prior.child[i]);
     }
-    snib__zoo_child_stands(r->id, snib__zoo_reads(r), child);
+    int32_t flags = acquire_node(z, k, child);
     snib__zoo_path_child(z, r->name, child, &path);
     snib__zoo_data_of(z, r, 0, data, sizeof data);
-    const struct snib__zk_create create = {
-        .path = path.text,
-        .data = data,
-        .size = strlen(data),
-        .flags = SNIB__ZK_EPHEMERAL | SNIB__ZK_SEQUENTIAL,
-        .creators_own = z->session.logged_in};
+    const struct snib__zk_create create = {.path = path.text,
+                                           .data = data,
+                                           .size = strlen(data),
+                                           .flags = flags,
+                                           .creators_own =
+                                               z->session.logged_in};
     snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
     snib__zk_put_create(snib__zoo_out(z), &create);
     snib__zk_put_multi_end(snib__zoo_out(z));
@@ -446,10 +469,12 @@ static void acquire_decide(struct snib__zoo *z, snib_instant now,
     if (k->view.foreign[0]) {
         k->why = SNIB_ERR_CONFIG;
         snprintf(k->words, sizeof k->words,
-                 "%.96s is below this lock's node and no lock of snib's nor of "
-                 "Curator's InterProcessReadWriteLock; name another path in "
-                 "the URL",
-                 k->view.foreign);
+                 "%.96s is below this lock's node and none of %s; name another "
+                 "path in the URL (docs/ZOOKEEPER.md, \"Beside Curator\")",
+                 k->view.foreign,
+                 z->mutexes ? "Curator's InterProcessMutex"
+                            : "snib's nor of Curator's "
+                              "InterProcessReadWriteLock");
         acquire_leave(z, now, k);
     } else if (acquire_is_odd(z, k, claim, at, &odd)) {
         acquire_remove(z, now, k, &odd, acquire_clean);

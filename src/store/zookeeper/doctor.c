@@ -11,7 +11,12 @@
 #include "snib/inspect.h"
 #include "store/zookeeper/zookeeper_i.h"
 
-enum { DOCTOR_SLOW_MS = 50, DOCTOR_SERVERS = 3 };
+enum {
+    DOCTOR_SLOW_MS = 50,
+    DOCTOR_SERVERS = 3,
+    /* Two thirds of it are 12 s: five ticks and one of 2 s, as shipped. */
+    DOCTOR_CURATOR_MS = 18000
+};
 
 static void doctor_ask(struct snib__zoo *z, snib_instant now,
                        struct zoo_step *k);
@@ -30,6 +35,24 @@ static void doctor_tell(struct zoo_step *k, bool good, snib_level bad,
                       text, good ? "" : remedy);
 }
 
+/* A third of the session is the lease; two thirds are for a leader that did not
+ * hear of it. */
+static void doctor_curator(const struct snib__zoo *z, struct zoo_step *k)
+{
+    char text[ZOO_TEXT];
+    const struct zoo_session *s = &z->session;
+    snprintf(text, sizeof text,
+             "the locks of Curator's %s; leases are %d ms at most, a third of "
+             "the session",
+             z->mutexes ? "InterProcessMutex" : "InterProcessReadWriteLock",
+             s->zk.timeout_ms / 3);
+    doctor_tell(k, s->zk.timeout_ms >= DOCTOR_CURATOR_MS, SNIB_LEVEL_WARN,
+                "dialect", text,
+                "two thirds of the session have to be longer than the ensemble "
+                "needs to leave a leader that is frozen (syncLimit and one "
+                "tick more): raise session_ms=, or maxSessionTimeout there");
+}
+
 static void doctor_session(struct snib__zoo *z, struct zoo_step *k)
 {
     char text[ZOO_TEXT];
@@ -41,6 +64,9 @@ static void doctor_session(struct snib__zoo *z, struct zoo_step *k)
                 text,
                 "the ensemble keeps sessions for longer than session_ms= "
                 "wishes; lower tickTime or minSessionTimeout there");
+    if (z->curator) {
+        doctor_curator(z, k);
+    }
     snprintf(text, sizeof text, "%u server%s in the URL", z->out->conns,
              z->out->conns == 1 ? "" : "s");
     doctor_tell(k, z->out->conns >= DOCTOR_SERVERS, SNIB_LEVEL_WARN, "servers",

@@ -36,6 +36,28 @@ void snib__zoo_data_of(const struct snib__zoo *z, const struct snib__request *r,
              r->text ? r->text : "");
 }
 
+/* Curator's clients wait for no mark: they are let in when the session has ended.
+ * So a holder has to be done before. It is, with a third of the session's length
+ * from before a change that was answered, unless the leader had not heard for the
+ * other two thirds that the session lives (store.c). */
+int64_t snib__zoo_lease_ms(const struct snib__zoo *z,
+                           const struct snib__request *r)
+{
+    int64_t ms = snib__to_ms(r->lease), most = z->session.zk.timeout_ms / 3;
+    return z->curator && ms > most ? most : ms;
+}
+
+snib_duration snib__zoo_given(const struct snib__zoo *z,
+                              const struct snib__request *r,
+                              const struct zoo_claim *claim)
+{
+    int64_t ms = snib__zoo_lease_ms(z, r);
+    if (ms >= claim->lease_ms) {
+        return snib__ms(claim->lease_ms);
+    }
+    return ms < snib__to_ms(r->lease) ? snib__ms(ms) : r->lease;
+}
+
 /* Tokens rise with the ensemble's history. If that went back, what this client
  * had seen when it stood is above its node's. */
 static bool grant_is_token(const struct zoo_claim *claim)
@@ -66,7 +88,6 @@ static void grant_done(struct snib__zoo *z, struct zoo_step *k,
                        struct zoo_claim *claim, snib_instant sent)
 {
     struct snib__request *r = k->r;
-    int64_t ms = snib__to_ms(r->lease);
     claim->granted = true;
     claim->watch = 0;
     claim->token = claim->token ? claim->token : claim->czxid;
@@ -74,7 +95,7 @@ static void grant_done(struct snib__zoo *z, struct zoo_step *k,
     r->acquire.reserve = 0;
     r->acquire.permits = 1;
     r->said.valid_from = sent;
-    r->said.left = ms < claim->lease_ms ? r->lease : snib__ms(claim->lease_ms);
+    r->said.left = snib__zoo_given(z, r, claim);
     snib__zoo_claim_lasts(z, claim, snib__after(sent, r->said.left));
     snib__zoo_step_answer(z, k, SNIB__DONE, SNIB_ERR_OK, NULL);
 }
@@ -160,7 +181,7 @@ void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
         claim->lease_ms = mark->lease_ms;
         snib__zoo_put_version(z, k, SNIB__ZK_CHECK, claim->mark);
     } else {
-        claim->lease_ms = snib__to_ms(r->lease);
+        claim->lease_ms = snib__zoo_lease_ms(z, r);
         snib__zoo_child_mark(r->id, snib__zoo_reads(r), claim->lease_ms,
                              claim->mark);
         snib__zoo_path_child(z, r->name, claim->mark, &path);

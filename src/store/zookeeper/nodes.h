@@ -34,7 +34,8 @@ size_t snib__zoo_path_name(const struct snib__zoo *, const char *node,
                            size_t size, char ret[SNIB_NAME_MAX]);
 
 enum zoo_what {
-    ZOO_STANDS, /* _c_UUID-__WRIT__SEQ: somebody stands here, in this order */
+    ZOO_STANDS, /* _c_UUID-__WRIT__SEQ: somebody stands here, in this order;
+                   with Curator's InterProcessMutex _c_UUID-lock-SEQ */
     ZOO_MARK,   /* =held-ID-W-MS: its request was granted (store.c) */
     ZOO_FOREIGN /* neither */
 };
@@ -42,11 +43,11 @@ enum zoo_what {
 /* A node below a lock's. */
 struct zoo_child {
     enum zoo_what what;
-    bool reads;
-    uint64_t id[2];   /* of the request; of one not ours: its UUID */
-    int32_t seq;      /* STANDS */
-    int64_t lease_ms; /* MARK */
-    bool paired;      /* STANDS: its mark is there; MARK: its node is */
+    bool reads, mutex; /* mutex: Curator's, no reader or writer */
+    uint64_t id[2];    /* of the request; of one not ours: its UUID */
+    int32_t seq;       /* STANDS */
+    int64_t lease_ms;  /* MARK */
+    bool paired;       /* STANDS: its mark is there; MARK: its node is */
     char name[ZOO_CHILD_MAX];
 };
 
@@ -54,6 +55,12 @@ void snib__zoo_child_read(const char *name, size_t size, struct zoo_child *ret);
 /* What a node is called: without its number, which the server appends; a
  * mark. */
 void snib__zoo_child_stands(const uint64_t id[2], bool reads,
+                            char ret[ZOO_CHILD_MAX]);
+void snib__zoo_child_mutex(const uint64_t id[2], char ret[ZOO_CHILD_MAX]);
+/* One that reads and is the writer besides, as Curator's clients call it: with
+ * the number of that node, so that it stands where the writer does. */
+void snib__zoo_child_beside(const uint64_t id[2],
+                            const struct zoo_child *writer,
                             char ret[ZOO_CHILD_MAX]);
 void snib__zoo_child_mark(const uint64_t id[2], bool reads, int64_t lease_ms,
                           char ret[ZOO_CHILD_MAX]);
@@ -64,6 +71,7 @@ void snib__zoo_child_mark(const uint64_t id[2], bool reads, int64_t lease_ms,
 struct zoo_view {
     struct zoo_child *child;
     uint32_t count, room, standing, marks; /* so many stand, are marks */
+    bool mutexes; /* those that stand are Curator's InterProcessMutex */
     char foreign[ZOO_CHILD_MAX]; /* one that is none of ours; "": none */
 };
 

@@ -83,20 +83,38 @@ static snib_err open_wrong(const struct snib__url *url, const char *words,
     return snib__fail(reterr, SNIB_ERR_USAGE, "%.120s: %s", url->safe, words);
 }
 
-static snib_err open_keys(const struct snib__url *url, int32_t *ret_session,
+/* Whose clients are there besides. */
+static snib_err open_dialect(struct snib__zoo *z, const struct snib__url *url,
+                             struct snib_error *reterr)
+{
+    const char *dialect = snib__url_query(url, "dialect");
+    z->mutexes = dialect && !strcmp(dialect, "curator-mutex");
+    z->curator = z->mutexes || (dialect && !strcmp(dialect, "curator-rw"));
+    if (dialect && !z->curator) {
+        return open_wrong(url,
+                          "zookeeper's ?dialect= is curator-mutex, the locks "
+                          "of Curator's InterProcessMutex, or curator-rw, "
+                          "those of its InterProcessReadWriteLock",
+                          reterr);
+    }
+    return SNIB_ERR_OK;
+}
+
+static snib_err open_keys(const struct snib__zoo *z,
+                          const struct snib__url *url, int32_t *ret_session,
                           struct snib_error *reterr)
 {
-    *ret_session = ZOO_SESSION_MS;
+    *ret_session = z->curator ? ZOO_CURATOR_MS : ZOO_SESSION_MS;
     for (uint32_t i = 0; i < url->queries; i++) {
         const char *key = url->query[i].key, *value = url->query[i].value;
         char *end;
-        if (!strcmp(key, "password_file")) {
-            continue; /* the driver's */
+        if (!strcmp(key, "password_file") || !strcmp(key, "dialect")) {
+            continue; /* the driver's; open_dialect's */
         }
         if (strcmp(key, "session_ms") != 0) {
             return snib__fail(reterr, SNIB_ERR_USAGE,
-                              "%.100s: zookeeper knows session_ms= and "
-                              "password_file=, not %.40s=",
+                              "%.100s: zookeeper knows session_ms=, "
+                              "dialect= and password_file=, not %.40s=",
                               url->safe, key);
         }
         long ms = strtol(value, &end, 10);
@@ -265,7 +283,8 @@ snib_err snib__zoo_open(const struct snib__store_config *config,
     snib__rng_init(&z->rng, &config->seed);
     open_lists(z);
     inner.out = &z->inner;
-    snib_err err = open_keys(config->url, &session_ms, reterr);
+    snib_err err = open_dialect(z, config->url, reterr);
+    err = err ? err : open_keys(z, config->url, &session_ms, reterr);
     snib__zoo_session_init(z, session_ms);
     err = err ? err : open_base(z, config->url, reterr);
     err = err ? err : open_login(z, config->url, reterr);

@@ -130,6 +130,9 @@ bool snib__zoo_view_read(struct zoo_view *v, struct snib__jute *j,
         struct snib__jute_bytes name = snib__jute_bytes(j);
         struct zoo_child *c = &v->child[v->count++];
         snib__zoo_child_read(name.bytes ? name.bytes : "", name.size, c);
+        if (c->what == ZOO_STANDS && c->mutex != v->mutexes) {
+            c->what = ZOO_FOREIGN; /* a path is one or the other */
+        }
         v->standing += c->what == ZOO_STANDS;
         v->marks += c->what == ZOO_MARK;
         if (c->what == ZOO_FOREIGN) {

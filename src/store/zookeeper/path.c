@@ -3,6 +3,8 @@
  *   BASE/NAME                             a lock; BASE is /snib, or the URL's path
  *   BASE/NAME/_c_UUID-__WRIT__0000000012  who wants it alone, or has it; Curator's
  *   BASE/NAME/_c_UUID-__READ__0000000013  a reader; InterProcessReadWriteLock's
+ *   BASE/NAME/_c_UUID-lock-0000000012     with ?dialect=curator-mutex all of
+ *                                         them; InterProcessMutex's
  *   BASE/NAME/=held-ID-W-30000            a mark (store.c): ID was granted it
  *   BASE/=fence-ID                        one a client (fence.c)
  *
@@ -145,17 +147,26 @@ static bool path_seq(const char *text, size_t size, int32_t *ret)
     return v >= INT32_MIN && v <= INT32_MAX;
 }
 
+/* _c_UUID-, what it is, and its number. */
+enum { PATH_HEAD = 3 + PATH_UUID + 1, PATH_KIND = 8, PATH_LOCK = 5 };
+
 static bool path_stands(const char *name, size_t size, struct zoo_child *ret)
 {
-    enum { HEAD = 3 + PATH_UUID + 1, KIND = 8 };
-    if (size < HEAD + KIND + PATH_SEQ || memcmp(name, "_c_", 3) != 0 ||
-        name[HEAD - 1] != '-' || !path_uuid(name + 3, ret->id)) {
+    if (size < PATH_HEAD + PATH_LOCK + PATH_SEQ ||
+        memcmp(name, "_c_", 3) != 0 || name[PATH_HEAD - 1] != '-' ||
+        !path_uuid(name + 3, ret->id)) {
         return false;
     }
+    const char *kind = name + PATH_HEAD;
     ret->what = ZOO_STANDS;
-    ret->reads = !memcmp(name + HEAD, "__READ__", KIND);
-    return (ret->reads || !memcmp(name + HEAD, "__WRIT__", KIND)) &&
-           path_seq(name + HEAD + KIND, size - HEAD - KIND, &ret->seq);
+    ret->mutex = !memcmp(kind, "lock-", PATH_LOCK);
+    size_t named = ret->mutex ? PATH_LOCK : PATH_KIND;
+    if (size < PATH_HEAD + named + PATH_SEQ) {
+        return false;
+    }
+    ret->reads = !ret->mutex && !memcmp(kind, "__READ__", PATH_KIND);
+    return (ret->mutex || ret->reads || !memcmp(kind, "__WRIT__", PATH_KIND)) &&
+           path_seq(kind + named, size - PATH_HEAD - named, &ret->seq);
 }
 
 static bool path_mark(const char *name, size_t size, struct zoo_child *ret)
@@ -190,13 +201,34 @@ void snib__zoo_child_read(const char *name, size_t size, struct zoo_child *ret)
     memcpy(ret->name, name, fits ? size : sizeof ret->name - 1);
 }
 
-void snib__zoo_child_stands(const uint64_t id[2], bool reads,
+static void path_put_stands(const uint64_t id[2], const char *kind,
                             char ret[ZOO_CHILD_MAX])
 {
     unsigned long long a = id[0], b = id[1];
     snprintf(ret, ZOO_CHILD_MAX, "_c_%08llx-%04llx-%04llx-%04llx-%012llx-%s",
              a >> 32, a >> 16 & 0xffff, a & 0xffff, b >> 48, b & 0xffffffffffff,
-             reads ? "__READ__" : "__WRIT__");
+             kind);
+}
+
+void snib__zoo_child_stands(const uint64_t id[2], bool reads,
+                            char ret[ZOO_CHILD_MAX])
+{
+    path_put_stands(id, reads ? "__READ__" : "__WRIT__", ret);
+}
+
+void snib__zoo_child_mutex(const uint64_t id[2], char ret[ZOO_CHILD_MAX])
+{
+    path_put_stands(id, "lock-", ret);
+}
+
+void snib__zoo_child_beside(const uint64_t id[2],
+                            const struct zoo_child *writer,
+                            char ret[ZOO_CHILD_MAX])
+{
+    char kind[PATH_KIND + PATH_SEQ + 2];
+    snprintf(kind, sizeof kind, "__READ__%s",
+             writer->name + PATH_HEAD + PATH_KIND);
+    path_put_stands(id, kind, ret);
 }
 
 void snib__zoo_child_mark(const uint64_t id[2], bool reads, int64_t lease_ms,

@@ -54,7 +54,7 @@ static void renew_done(struct snib__zoo *z, snib_instant now,
 {
     struct zoo_step *k = snib__zoo_step_of(c);
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
-    int64_t ms = snib__to_ms(k->r->lease);
+    int64_t ms = snib__zoo_lease_ms(z, k->r);
     struct zoo_path path;
     if (claim) {
         claim->renewing = false;
@@ -65,8 +65,7 @@ static void renew_done(struct snib__zoo *z, snib_instant now,
             snib__zoo_child_mark(claim->id, claim->reads, ms, claim->mark);
         }
         k->r->said.valid_from = reply->sent;
-        k->r->said.left =
-            ms < claim->lease_ms ? k->r->lease : snib__ms(claim->lease_ms);
+        k->r->said.left = snib__zoo_given(z, k->r, claim);
         snib__zoo_claim_lasts(z, claim,
                               snib__after(reply->sent, k->r->said.left));
         snib__zoo_step_answer(z, k, SNIB__DONE, SNIB_ERR_OK, NULL);
@@ -83,7 +82,7 @@ static void renew_done(struct snib__zoo *z, snib_instant now,
 static void renew_mark(struct snib__zoo *z, const struct zoo_step *k,
                        const struct zoo_claim *claim)
 {
-    int64_t ms = snib__to_ms(k->r->lease);
+    int64_t ms = snib__zoo_lease_ms(z, k->r);
     char mark[ZOO_CHILD_MAX];
     struct zoo_path path;
     if (ms <= claim->lease_ms) {

@@ -340,11 +340,16 @@ static const struct zoo_work *step_work(const struct snib__request *r)
 }
 
 /* What ZooKeeper does not have here, as a text; NULL: it has that. */
-static const char *step_lacks(const struct snib__request *r)
+static const char *step_lacks(const struct snib__zoo *z,
+                              const struct snib__request *r)
 {
     const struct snib__request_acquire *a = &r->acquire;
     bool acquires = r->verb == SNIB__ACQUIRE;
     bool reads = acquires && a->kind == SNIB_KIND_READ;
+    if (acquires && z->mutexes && a->kind != SNIB_KIND_MUTEX) {
+        return "zookeeper: dialect=curator-mutex has mutexes only; leave it "
+               "out, or write dialect=curator-rw, for readers and writers";
+    }
     if (acquires && !reads && a->kind != SNIB_KIND_MUTEX &&
         a->kind != SNIB_KIND_WRITE) {
         return "zookeeper: has mutexes and read/write locks only";
@@ -382,7 +387,7 @@ static void step_refuse(struct snib__zoo *z, struct snib__request *r,
 static void step_make(struct snib__zoo *z, snib_instant now,
                       struct snib__request *r)
 {
-    const char *lacks = step_lacks(r);
+    const char *lacks = step_lacks(z, r);
     struct zoo_step *k = NULL;
     if (lacks) {
         step_refuse(z, r, SNIB_ERR_UNSUPPORTED, lacks);
@@ -395,6 +400,7 @@ static void step_make(struct snib__zoo *z, snib_instant now,
     z->made++;
     k->work = step_work(r);
     k->r = r;
+    k->view.mutexes = z->mutexes;
     k->until = snib__after(now, z->request);
     snib__list_push(&z->behind[r->background ? SNIB__SESSION_BACKGROUND
                                              : SNIB__SESSION_CALLERS],

@@ -46,8 +46,17 @@
  *  6. What a session has made is nobody's when it is over: a claim has the number
  *     of its session, and is not renewed in another (CURATOR-604).
  *
- * Curator's own clients make no marks and wait for none. Beside them the lock is as
- * safe as theirs.
+ * BESIDE CURATOR (?dialect=). Its own clients make no marks and wait for none: they
+ * are let in as soon as the ensemble has ended our session. So there no lease is
+ * longer than a third of the session, counted as in 4. The leader ends a session
+ * when it has not heard of it for its whole length. It had checked that the session
+ * was not over when it took the holder's last change; so two owners need a leader
+ * that then had not heard of the session for the other two thirds, and still led.
+ * Followers report to it each half tick, and leave one that is silent for
+ * syncLimit. Whoever makes two thirds of the session longer than that, and a tick
+ * more, has what there is to be had (docs/ZOOKEEPER.md). A writer who reads as well
+ * stands where it stands as the writer (acquire_node), since Curator's writers look
+ * at nodes only. What theirs believe is their affair.
  *
  * And of the fence (P2): a token is the zxid that made the node. Grants that exclude
  * each other are given in the order in which their nodes were made, so it rises. */

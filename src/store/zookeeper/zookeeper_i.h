@@ -12,12 +12,13 @@
 enum {
     ZOO_PORT = 2181,
     ZOO_SESSION_MS = 10000,
-    ZOO_STEPS = 128,     /* under way at once, */
-    ZOO_STEPS_KEPT = 32, /* so many of them only of the background */
-    ZOO_TOLD = 64,       /* requests to be looked at, not yet asked for */
-    ZOO_BUCKETS = 1024,  /* of claims */
-    ZOO_ADDRESS = 100,   /* so much of a server's is shown */
-    ZOO_DATA = 640,      /* of a node: who is behind it */
+    ZOO_CURATOR_MS = 30000, /* the same, of ?dialect= */
+    ZOO_STEPS = 128,        /* under way at once, */
+    ZOO_STEPS_KEPT = 32,    /* so many of them only of the background */
+    ZOO_TOLD = 64,          /* requests to be looked at, not yet asked for */
+    ZOO_BUCKETS = 1024,     /* of claims */
+    ZOO_ADDRESS = 100,      /* so much of a server's is shown */
+    ZOO_DATA = 640,         /* of a node: who is behind it */
     ZOO_TEXT = 252,
     ZOO_AT_ONCE = 8 /* nodes are removed in one step; a server takes 1 MB */
 };
@@ -357,6 +358,13 @@ void snib__zoo_wish_of(const struct snib__request *, struct zoo_wish *ret);
 /* What stands in the request's node. token: 0: the node's czxid. */
 void snib__zoo_data_of(const struct snib__zoo *, const struct snib__request *,
                        int64_t token, char *ret, size_t size);
+/* The lease that is given to it, in ms; for how long a grant is that has this
+ * claim. */
+int64_t snib__zoo_lease_ms(const struct snib__zoo *,
+                           const struct snib__request *);
+snib_duration snib__zoo_given(const struct snib__zoo *,
+                              const struct snib__request *,
+                              const struct zoo_claim *);
 /* It is its turn: make its mark, and answer. The marks of grants that nobody can
  * believe in any more go with it. */
 void snib__zoo_grant(struct snib__zoo *, snib_instant now, struct zoo_step *,
@@ -411,6 +419,9 @@ struct snib__zoo {
     snib_duration request; /* how long to wait for one answer */
     struct snib__rng rng;
     bool asks;
+    /* ?dialect=: Curator's clients are there as well, to whom marks say nothing:
+     * with InterProcessReadWriteLock; mutexes: with InterProcessMutex. */
+    bool curator, mutexes;
     char *user, *password;
     char base[ZOO_BASE_MAX]; /* "" is the root */
     struct zoo_session session;
