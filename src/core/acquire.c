@@ -165,6 +165,23 @@ snib_err snib__lease_fits(const struct snib__engine *e, snib_duration lease,
     return SNIB_ERR_OK;
 }
 
+/* Who insists on a whole lease is not given a shorter one again and again. */
+static snib_err acquire_is_given(const struct snib__engine *e,
+                                 const struct snib__acquire_spec *spec,
+                                 struct snib_error *reterr)
+{
+    snib_duration most = e->out.lease_given;
+    bool whole = spec->fixed || spec->confirm;
+    if (most.ns && whole && spec->lease.ns > most.ns) {
+        return snib__fail(reterr, SNIB_ERR_USAGE,
+                          "this store gives leases of %lld ms at most, not "
+                          "of %lld ms: make it shorter (lease_ms, --ttl)",
+                          (long long)snib__to_ms(most),
+                          (long long)snib__to_ms(spec->lease));
+    }
+    return SNIB_ERR_OK;
+}
+
 /* Has this client kept the grant of its last owner? */
 static bool acquire_keeps(const struct snib__local_lock *local)
 {
@@ -230,6 +247,7 @@ snib_err snib__owner_acquire(struct snib__engine *e, snib_instant now,
         return acquire_enter_again(again, spec, ret, reterr);
     }
     err = snib__lease_fits(e, spec->lease, spec->delay, reterr);
+    err = err ? err : acquire_is_given(e, spec, reterr);
     if (err) {
         return err;
     }

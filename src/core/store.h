@@ -107,6 +107,10 @@ struct snib__out {
     /* Set by the store when it is opened: no lease, with its lock-delay, may be
      * longer; 0: it may. */
     snib_duration lease_most;
+    /* Set by the store, too, and again when it knows better: it gives no longer
+     * lease, and whoever insists on a longer one is refused. 0: each gets what he
+     * asks for. */
+    snib_duration lease_given;
     /* What it can (enum snib__caps): set by the engine to what its table says;
      * a store that its URL makes another one changes it as it is opened. */
     uint32_t caps;

@@ -231,6 +231,22 @@ def test_a_lease_is_a_third_of_the_session_at_most(one, drivers, name):
     grant.release()
 
 
+@pytest.mark.skipif(not SNIB, reason="no snib")
+def test_the_command_has_its_whole_lease_or_is_refused(one, name):
+    def run(ttl):
+        return subprocess.run(
+            [SNIB, "run", "-w", "5s", *ttl, name, "--", "echo", "ran"],
+            text=True, check=False, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "SNIB_URL": url(one, "mutex", "")})
+    done = run([])
+    assert (done.returncode, done.stdout) == (64, "")
+    assert ("this store gives leases of 10000 ms at most, not of 30000 ms: make "
+            "it shorter (lease_ms, --ttl)") in done.stderr
+    done = run(["--ttl", "10s"])
+    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+
+
 def test_a_path_is_one_or_the_other(one, drivers, locks, name):
     theirs = locks("mutex")
     theirs.lock()

@@ -178,6 +178,7 @@ snib_err snib__zoo_open(const struct snib__store_config *config,
     snib_err err = open_dialect(z, config->url, reterr);
     err = err ? err : open_keys(z, config->url, &session_ms, reterr);
     snib__zoo_session_init(z, session_ms);
+    snib__zoo_session_is(z, session_ms);
     err = err ? err : open_base(z, config->url, reterr);
     err = err ? err : open_login(z, config->url, reterr);
     err = err ? err : open_members(z, config->url, reterr);

@@ -136,6 +136,13 @@ void snib__zoo_session_cut(struct snib__zoo *z, snib_instant now, bool shut,
 
 /* -- greeting --------------------------------------------------------------- */
 
+void snib__zoo_session_is(struct snib__zoo *z, int32_t timeout_ms)
+{
+    if (z->curator) {
+        z->out->lease_given = snib__ms(timeout_ms / 3);
+    }
+}
+
 void snib__zoo_session_hello(struct snib__zoo *z, snib_instant now)
 {
     struct zoo_session *s = &z->session;
@@ -153,6 +160,7 @@ void snib__zoo_session_ready(struct snib__zoo *z, snib_instant now)
     struct zoo_session *s = &z->session;
     s->state = ZOO_READY;
     s->since = now;
+    snib__zoo_session_is(z, s->zk.timeout_ms);
     s->rest = snib__ms(SESSION_REST_MS);
     s->vain = 0;
     s->err = SNIB_ERR_OK;

@@ -143,6 +143,8 @@ struct zoo_session {
     bool logged_in;
 };
 
+/* It is, or will be, so long: next to Curator a lease is a third of that at most. */
+void snib__zoo_session_is(struct snib__zoo *, int32_t timeout_ms);
 void snib__zoo_session_init(struct snib__zoo *, int32_t session_ms);
 void snib__zoo_session_free(struct snib__zoo *);
 void snib__zoo_session_input(struct snib__zoo *, snib_instant now,
