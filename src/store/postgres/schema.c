@@ -25,7 +25,9 @@ snib_err snib__postgres_schema(const struct snib__url *url,
         if (err) {
             return err;
         }
-        snib__pg_schema_text(snib__pg_recipe_table, table, ret);
+        snib__pg_schema_text(
+            snib__pg_recipe_table(snib__sql_recipe_is_int_lock(url)), table,
+            ret);
         snib__buf_puts(ret, ";\n");
         return ret->failed ? snib__fail_plain(e, SNIB_ERR_NOMEM) : snib__ok(e);
     }
