@@ -2,7 +2,7 @@
  * says: what is told when a lock is had, held by another, lost with its session. */
 #include "postgres_client.h"
 
-#include "store/postgres/advisory_i.h"
+#include "store/sql/native.h"
 
 static int begin_advisory(void **state)
 {
@@ -154,16 +154,16 @@ static void a_prior_grant_is_ended_also_while_it_is_used(void **state)
 {
     (void)state;
     struct snib__request r = granted();
-    struct pg_hold *h = snib__pg_hold_use(w.p, r.id);
+    struct snib__sql_hold *h = snib__sql_hold_use(&w.p->advisory, r.id);
     assert_non_null(h);
-    snib__pg_hold_end_other(w.p, r.id, r.token + 1);
+    snib__sql_hold_end_other(&w.p->advisory, r.id, r.token + 1);
     assert_false(h->doomed);
-    snib__pg_hold_end_other(w.p, r.id, r.token);
+    snib__sql_hold_end_other(&w.p->advisory, r.id, r.token);
     assert_true(h->doomed);
-    snib__pg_hold_leave(w.p, h);
+    snib__sql_hold_leave(&w.p->advisory, h);
     assert_true(snib__list_empty(&w.p->advisory.holds));
     r = granted();
-    snib__pg_hold_end_other(w.p, r.id, r.token);
+    snib__sql_hold_end_other(&w.p->advisory, r.id, r.token);
     assert_true(snib__list_empty(&w.p->advisory.holds));
 }
 
