@@ -132,6 +132,36 @@ static int fake_query(int *ret, MYSQL *c, const char *text, unsigned long size)
     return 0;
 }
 
+/* The first half of it: it is executed when its answer is read. */
+static int fake_send(int *ret, MYSQL *c, const char *text, unsigned long size)
+{
+    static char sent[ASKED];
+    (void)c;
+    size_t used = strlen(lib.asked);
+    assert_true(size + used + 2 < ASKED);
+    memcpy(sent, text, size);
+    sent[size] = 0;
+    snprintf(lib.asked + used, ASKED - used, "%s\n", sent);
+    lib.rest = sent;
+    *ret = 0;
+    return 0;
+}
+
+static int fake_read(my_bool *ret, MYSQL *c)
+{
+    (void)c;
+    *ret = !lib_execute();
+    return 0;
+}
+
+static int fake_read_on(my_bool *ret, MYSQL *c, int status)
+{
+    (void)c;
+    (void)status;
+    *ret = 1;
+    return 0;
+}
+
 static int fake_on(int *ret, MYSQL *c, int status)
 {
     (void)c;
@@ -303,10 +333,14 @@ static const struct snib__mariadb fake_mariadb = {
     .mysql_num_fields = fake_fields,
     .mysql_num_rows = fake_rows,
     .mysql_options = fake_options,
+    .mysql_read_query_result_cont = fake_read_on,
+    .mysql_read_query_result_start = fake_read,
     .mysql_real_connect_cont = fake_connect_on,
     .mysql_real_connect_start = fake_connect,
     .mysql_real_query_cont = fake_on,
     .mysql_real_query_start = fake_query,
+    .mysql_send_query_cont = fake_on,
+    .mysql_send_query_start = fake_send,
     .mysql_server_init = fake_begin,
     .mysql_sqlstate = fake_state,
     .mysql_store_result_cont = fake_store_on,

@@ -329,7 +329,7 @@ static snib__sql_end connect_all(struct snib__sql_session *s)
     }
     snib__sql_script_init(&t);
     end = connect_look(k, &t, s->sql.until, &s->sql.fault);
-    if (!end) {
+    if (!end && !k->store->getlock.on) {
         end = (k->store->recipe.on ? connect_recipe : connect_tables)(
             k, &t, s->sql.until, &s->sql.fault);
     }

@@ -259,6 +259,23 @@ static const char *const text_of[SNIB__MY_STATEMENTS] = {
     [SNIB__MY_NOTIFY] = "KILL QUERY IS_USED_LOCK($1)",
     [SNIB__MY_LISTEN] = "SELECT GET_LOCK($1,0)",
     [SNIB__MY_NAME] = "SELECT GET_LOCK($1,0)+GET_LOCK($2,0)",
+    /* Of named locks. Who waits for one does so for as long as it takes. */
+    [SNIB__MY_GETLOCK_SETTINGS] = "SET SESSION max_statement_time=0",
+    [SNIB__MY_GETLOCK_STAY] =
+        "SET SESSION wait_timeout=IF($1=0,@@global.wait_timeout,$1)",
+    [SNIB__MY_GETLOCK_CLOCK] = "SELECT " US,
+    [SNIB__MY_GETLOCK_TRY] = "SELECT GET_LOCK($1,0)",
+    [SNIB__MY_GETLOCK_WAIT] = "SELECT GET_LOCK($1,$2)",
+    [SNIB__MY_GETLOCK_UNLOCK] = "SELECT RELEASE_LOCK($1)",
+    [SNIB__MY_GETLOCK_CANCEL] = "KILL QUERY $1",
+    /* Another user's session may not be shown. */
+    [SNIB__MY_GETLOCK_LOOK] =
+        "SELECT 1,h.id,COALESCE(p.USER,'not snib'),COALESCE(p.HOST,'')," US
+        "," US "-COALESCE(p.TIME,0)*1000000 FROM (SELECT IS_USED_LOCK($1) id) "
+        "h LEFT JOIN information_schema.PROCESSLIST p ON p.ID=h.id "
+        "WHERE h.id IS NOT NULL",
+    [SNIB__MY_GETLOCK_DOCTOR] = "SELECT COUNT(*),@@max_connections FROM "
+                                "information_schema.PROCESSLIST",
     [SNIB__MY_DOCTOR_SERVER] =
         "SELECT @@version,DATABASE(),CURRENT_USER(),@@global.read_only," US
         ",(SELECT COUNT(*) FROM information_schema.PROCESSLIST)",
