@@ -137,7 +137,7 @@ def holder(base):
 
 def test_each_keeps_the_other_out_and_sees_its_release(base, drivers, theirs):
     ours, other, woken = drivers(url(base)), theirs(), []
-    ours.lock("n")
+    ours.lock("n", lease_ms=TTL_MS)
     for _ in range(5):
         other.lock()
         assert ours.try_acquire("n").err == "BUSY"
@@ -186,7 +186,7 @@ def test_a_counter_that_both_increment_is_exact(base, drivers, theirs,
 def test_a_holder_that_stands_still_is_followed_after_ttl_and_told(
         base, drivers, theirs):
     ours, other = drivers(url(base)), theirs()
-    grant = ours.acquire(ours.lock("n", lease_ms=30000))
+    grant = ours.acquire(ours.lock("n", lease_ms=TTL_MS))
     other.say("lock")
     ours.freeze()
     assert other.line(10) == "locked"
@@ -201,7 +201,7 @@ def test_one_of_theirs_that_stands_still_is_followed_and_ends_nothing_of_ours(
     ours, other = drivers(url(base)), theirs()
     other.lock()
     other.freeze()
-    grant = ours.acquire(ours.lock("n"), wait_ms=10000)
+    grant = ours.acquire(ours.lock("n", lease_ms=TTL_MS), wait_ms=10000)
     other.thaw()
     assert other.do("renew").startswith("error")
     other.do("unlock")  # as it believes
@@ -212,7 +212,7 @@ def test_one_of_theirs_that_stands_still_is_followed_and_ends_nothing_of_ours(
 
 def test_a_renewed_grant_outlasts_ttl_beside_them(base, drivers, theirs):
     ours, other = drivers(url(base)), theirs()
-    grant = ours.acquire(ours.lock("n", lease_ms=30000))
+    grant = ours.acquire(ours.lock("n", lease_ms=TTL_MS))
     stays(lambda: other.do("try") == "refused", 2.5 * TTL_MS / 1000,
           "it is held")
     assert grant.status().state == "held"
@@ -223,7 +223,7 @@ def test_a_renewed_grant_outlasts_ttl_beside_them(base, drivers, theirs):
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
 def test_beside_them_in_another_time_zone(base, drivers, theirs, zone):
     ours, other = drivers(url(base)), theirs(zone)
-    grant = ours.acquire(ours.lock("n"))
+    grant = ours.acquire(ours.lock("n", lease_ms=TTL_MS))
     assert other.do("try") == "refused"
     grant.release()
     assert other.do("try") == "locked"
@@ -236,7 +236,8 @@ def test_names_are_keys_as_theirs(base, drivers, theirs):
     names = ("nightly", "n" * 200, "n\u00e4chtlich", uuid)
     for i, name in enumerate(names):
         other = theirs(name=name)
-        grant = driver.acquire(driver.lock(name, id=f"l{i}"))
+        grant = driver.acquire(driver.lock(name, id=f"l{i}",
+                                           lease_ms=TTL_MS))
         assert other.do("try") == "refused", name
         grant.release()
         assert other.do("try") == "locked", name
@@ -251,7 +252,7 @@ def test_an_acquire_whose_answer_is_lost_is_granted_once(base, drivers, then):
     with StreamProxy(base.server.address, base.words_of_texts) as wire:
         driver = drivers(wire.url(base.server) +
                          f"?dialect=int_lock&ttl={TTL_MS}ms", request_ms=700)
-        lock = driver.lock("n")
+        lock = driver.lock("n", lease_ms=TTL_MS)
         for _ in range(2):
             driver.acquire(lock, wait_ms=5000).release()
         rule = wire.lose_answers(base.update, then=then)
@@ -259,19 +260,20 @@ def test_an_acquire_whose_answer_is_lost_is_granted_once(base, drivers, then):
         assert rule.fired == 1 and grant.renew().ok
         grant.release()
         other = drivers(url(base))
-        assert other.try_acquire(other.lock("n")).ok
+        assert other.try_acquire(other.lock("n", lease_ms=TTL_MS)).ok
 
 
 def test_a_server_that_restarts_loses_no_grant(base, drivers):
     ours, other = drivers(url(base, "")), drivers(url(base))
-    grant = ours.acquire(ours.lock("n", lease_ms=30000))
+    grant = ours.acquire(ours.lock("n", lease_ms=TTL_MS))
     base.server.kill()
     base.server.start()
     if grant.renew().ok:  # the server was back within ttl
-        assert other.try_acquire(other.lock("n")).err == "BUSY"
+        assert other.try_acquire(other.lock("n", lease_ms=TTL_MS)).err == "BUSY"
         grant.release()
     wait_until(lambda: other.start_acquire(
-        other.lock("n", id="again"), wait_ms=2000).answer().ok, 20, "it is free")
+        other.lock("n", id="again", lease_ms=TTL_MS),
+        wait_ms=2000).answer().ok, 20, "it is free")
 
 
 # -- what is refused ----------------------------------------------------------
@@ -291,7 +293,7 @@ def test_urls_that_mean_nothing_are_refused(base, drivers):
 def test_a_table_that_is_not_there_is_named(base, drivers):
     base.sql("DROP TABLE INT_LOCK")
     driver = drivers(url(base))
-    said = driver.try_acquire(driver.lock("n"))
+    said = driver.try_acquire(driver.lock("n", lease_ms=TTL_MS))
     assert said.err == "CONFIG" and "INT_LOCK is not there" in said.text
     assert "doctor --schema" in said.text
     done = snib(base, "doctor")
@@ -305,7 +307,7 @@ def test_a_table_that_cannot_do_is_refused_in_words(base, drivers):
         base.sql(change)
         base.own("INT_LOCK")
         driver = drivers(url(base))
-        said = driver.try_acquire(driver.lock("n"))
+        said = driver.try_acquire(driver.lock("n", lease_ms=TTL_MS))
         assert said.err == "CONFIG" and words in said.text, said
 
 
@@ -314,7 +316,7 @@ def test_springs_own_table_will_do(base, drivers):
     base.sql(base.ours)
     base.own("INT_LOCK")
     driver = drivers(url(base))
-    grant = driver.acquire(driver.lock("n"))
+    grant = driver.acquire(driver.lock("n", lease_ms=TTL_MS))
     assert grant.renew().ok
     grant.release()
 
@@ -322,8 +324,8 @@ def test_springs_own_table_will_do(base, drivers):
 def test_another_region_is_another_lock(base, drivers):
     one, two = drivers(url(base)), drivers(url(base, "&region=other one"
                                                .replace(" ", "%20")))
-    one.acquire(one.lock("n"))
-    two.acquire(two.lock("n")).release()
+    one.acquire(one.lock("n", lease_ms=TTL_MS))
+    two.acquire(two.lock("n", lease_ms=TTL_MS)).release()
 
 
 def test_what_the_table_has_not_is_unsupported(base, drivers):
@@ -331,6 +333,11 @@ def test_what_the_table_has_not_is_unsupported(base, drivers):
     for kind in ("read", "write", "permits"):
         said = driver.try_acquire(driver.lock(f"k{kind}", kind=kind))
         assert said.err == "UNSUPPORTED" and "mutexes only" in said.text, said
+    said = driver.try_acquire(driver.lock("n", lease_ms=TTL_MS + 1))
+    assert said.err == "UNSUPPORTED" and "ttl=" in said.text, said
+    done = snib(base, "run", "m", "--", "true")
+    assert done.returncode == 78 and "ttl=" in done.stdout, done.stdout
+    assert snib(base, "run", "-t", "4s", "m", "--", "true").returncode == 0
     said = driver.try_acquire(driver.lock("1-2-3-4-5"))
     assert said.err == "UNSUPPORTED" and "UUID" in said.text, said
     done = snib(base, "list")
@@ -351,7 +358,7 @@ def test_a_lock_is_not_ended_by_force_but_by_hand(base, drivers):
 
 def test_who_holds_is_shown_whichever_side_it_is(base, drivers, theirs):
     driver = drivers(url(base))
-    grant = driver.acquire(driver.lock("n"))
+    grant = driver.acquire(driver.lock("n", lease_ms=TTL_MS))
     assert str(grant.token) in snib(base, "status", "n").stdout
     grant.release()
     assert theirs().do("lock") == "locked"
@@ -361,7 +368,7 @@ def test_who_holds_is_shown_whichever_side_it_is(base, drivers, theirs):
 
 def test_a_check_up_tells_of_the_table_and_of_other_clocks(base, drivers):
     driver = drivers(url(base))
-    driver.acquire(driver.lock("n"))
+    driver.acquire(driver.lock("n", lease_ms=TTL_MS))
     done = snib(base, "doctor")
     assert done.returncode == 0, done.stdout
     assert re.search(r"ok +dialect +the locks of Spring Integration's INT_LOCK: "
@@ -384,7 +391,7 @@ def test_the_rights_of_the_page_are_enough_and_needed(base, drivers):
         base.sql("REVOKE ALL ON SCHEMA public FROM PUBLIC")
     where = url(base).replace("snib@", "app@")
     driver = drivers(where)
-    said = driver.try_acquire(driver.lock("n"))
+    said = driver.try_acquire(driver.lock("n", lease_ms=TTL_MS))
     assert said.err in ("DENIED", "CONFIG"), said
     base.sql(*[line for line in text.strip().split(";") if line.strip()])
     wait_until(lambda: driver.start_acquire("n", wait_ms=2000).answer().ok, 20,

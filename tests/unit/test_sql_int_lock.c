@@ -132,7 +132,7 @@ static void a_row_stands_for_its_time_and_a_lease_is_shorter(void **state)
     struct snib__request r = verb(SNIB__ACQUIRE, 1);
     char by[SNIB__RECIPE_BY];
     (void)state;
-    r.lease.ns = 30 * SECOND;
+    r.lease.ns = 16 * SECOND;
     assert_int_equal(run(&r), SNIB__DONE);
     assert_int_equal(w.until - w.at, w.recipe.ttl_us);
     assert_int_equal(r.said.left.ns, 12 * SECOND);
@@ -147,6 +147,17 @@ static void a_row_stands_for_its_time_and_a_lease_is_shorter(void **state)
     assert_int_equal(run(&renew), SNIB__DONE);
     assert_int_equal(renew.said.left.ns, 12 * SECOND);
     assert_true(renew.said.valid_from.ns + 16 * SECOND <= w.until * 1000);
+}
+
+static void a_lease_that_outlasts_the_row_is_refused(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 1);
+    (void)state;
+    r.lease.ns = 16 * SECOND + MS;
+    assert_int_equal(run(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_UNSUPPORTED);
+    assert_non_null(strstr(w.error.text, "ttl="));
+    assert_int_equal(w.script, 0);
 }
 
 static void a_shorter_lease_is_what_was_asked_for(void **state)
@@ -304,6 +315,7 @@ int main(void)
         SPRING(a_client_says_request_and_token),
         SPRING(what_is_written_like_ours_and_is_not_is_theirs),
         SPRING(a_row_stands_for_its_time_and_a_lease_is_shorter),
+        SPRING(a_lease_that_outlasts_the_row_is_refused),
         SPRING(a_shorter_lease_is_what_was_asked_for),
         SPRING(a_release_frees_it_for_clocks_that_are_behind),
         SPRING(a_row_that_they_delete_is_made_anew),

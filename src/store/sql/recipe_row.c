@@ -221,10 +221,15 @@ static const char *recipe_row_lacks_acquire(const struct snib__sql_recipe *p,
             "priorities",
             "nobody stands in a queue in INT_LOCK; it has no priorities");
     }
-    return p->int_lock &&
-                   snib__int_lock_is_doubtful(r->name->raw, r->name->raw_size)
-               ? "Java may read this name as a UUID, whose key is another one; "
-                 "write the whole UUID, or choose another name"
+    if (p->int_lock &&
+        snib__int_lock_is_doubtful(r->name->raw, r->name->raw_size)) {
+        return "Java may read this name as a UUID, whose key is another one; "
+               "write the whole UUID, or choose another name";
+    }
+    return p->int_lock && r->lease.ns / 1000 > p->ttl_us
+               ? "a lease is ttl= in the URL at most, for which INT_LOCK's "
+                 "rows stand: make it shorter (lease_ms, --ttl), or raise "
+                 "ttl= and what Spring's registries have"
                : NULL;
 }
 
