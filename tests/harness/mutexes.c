@@ -38,6 +38,9 @@ WRAPPED(pthread_cond_wait, pthread_cond_t *, pthread_mutex_t *);
 WRAPPED(pthread_cond_timedwait, pthread_cond_t *, pthread_mutex_t *,
         const struct timespec *);
 
+/* A test that has such a function comes in between wherever a mutex was let go. */
+__attribute__((weak)) void mutexes_freed(void);
+
 /* What this thread has, and where it was locked. */
 static _Thread_local struct {
     int count;
@@ -158,7 +161,11 @@ int WRAP(pthread_mutex_unlock)(pthread_mutex_t *m)
 {
     must_have(m, "a mutex is unlocked that this thread has not", HERE);
     forget(place_of(m));
-    return REAL(pthread_mutex_unlock)(m);
+    int rc = REAL(pthread_mutex_unlock)(m);
+    if (mutexes_freed) {
+        mutexes_freed();
+    }
+    return rc;
 }
 
 int WRAP(pthread_cond_wait)(pthread_cond_t *c, pthread_mutex_t *m)
