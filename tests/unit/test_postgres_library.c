@@ -50,6 +50,19 @@ static void a_standby_is_refused_for_now(void **state)
     assert_int_equal(reach(), SNIB__SQL_OK);
 }
 
+/* It says why it ends a session, and then ends it. */
+static void a_session_that_was_ended_is_seen_to_be_cut(void **state)
+{
+    struct snib__sql_session *session = &w.p->session[0].tables;
+    (void)state;
+    assert_int_equal(reach(), SNIB__SQL_OK);
+    assert_false(snib__pg_link.is_cut(session));
+    assert_int_equal(write(lib.fd[1], "x", 1), 1);
+    assert_false(snib__pg_link.is_cut(session)); /* it says something else */
+    lib.words = 2;
+    assert_true(snib__pg_link.is_cut(session));
+}
+
 static void tables_of_a_later_layout_are_refused(void **state)
 {
     (void)state;
@@ -318,6 +331,7 @@ int main(void)
         CASE(a_pooler_is_refused),
         CASE(a_standby_is_refused_for_now),
         CASE(too_many_connections_are_told_as_that),
+        CASE(a_session_that_was_ended_is_seen_to_be_cut),
         CASE(tables_of_a_later_layout_are_refused),
         CASE(who_may_not_make_tables_is_told_what_to_do),
         CASE(a_cut_behind_the_question_for_tables_is_a_cut),

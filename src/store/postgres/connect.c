@@ -12,7 +12,6 @@
  *
  * TLS. libpq verifies only when it is told to: `verify-full`, with the file of
  * this machine's CAs, since it knows no "system" before version 16. */
-#include <poll.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -390,13 +389,7 @@ static snib__sql_end connect_all(struct snib__sql_session *s)
 
 static bool connect_is_cut(struct snib__sql_session *s)
 {
-    struct snib__pg_conn *k = connect_of(s);
-    const struct snib__pq *pq = &k->store->pq;
-    struct pollfd fd = {.fd = pq->PQsocket(k->c), .events = POLLIN};
-    if (poll(&fd, 1, 0) <= 0) {
-        return false;
-    }
-    return !pq->PQconsumeInput(k->c) || pq->PQstatus(k->c) != CONNECTION_OK;
+    return snib__pg_is_cut(connect_of(s));
 }
 
 static void connect_quit(struct snib__sql_session *s)
