@@ -118,8 +118,9 @@ int64_t snib__sql_recipe_token(const struct snib__sql_recipe_row *row,
 /* Who writes by hand may mean "for ever", or what was before us all. */
 static snib_instant recipe_row_instant(int64_t us)
 {
+    const int64_t most = INT64_MAX / 2; /* something may be added to it */
     us = us > 0 ? us : 0;
-    return (snib_instant){us < INT64_MAX / 1000 ? us * 1000 : INT64_MAX};
+    return (snib_instant){us < most / 1000 ? us * 1000 : most};
 }
 
 static void recipe_row_about(const struct snib__sql_recipe_row *row,
