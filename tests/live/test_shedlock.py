@@ -167,7 +167,7 @@ def row(base, column="locked_by"):
 
 
 def test_each_keeps_the_other_out_and_sees_its_release(base, drivers, theirs):
-    ours, other, woken = drivers(url(base)), theirs(), []
+    ours, other, woken = drivers(url(base), request_ms=10000), theirs(), []
     ours.lock("n")
     for _ in range(7):
         assert other.do("lock") == "locked"
@@ -207,7 +207,7 @@ def test_a_counter_that_both_increment_is_exact(base, drivers, theirs,
     path = str(tmp_path / "counter")
     with open(path, "w", encoding="ascii") as file:
         file.write("0\n")
-    ours = [drivers(url(base)) for _ in range(3)]
+    ours = [drivers(url(base), request_ms=10000) for _ in range(3)]
     others = [theirs() for _ in range(2)]
     tokens = []
     for driver in ours:
