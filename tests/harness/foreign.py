@@ -1,14 +1,16 @@
 """Locks of others, by their own clients: a program in Go (etcd's
-concurrency.Mutex), one in Java (Curator).
+concurrency.Mutex), programs in Java (Curator, ShedLock).
 
 Each is fetched and built once, into build/foreign of the source tree: pinned
 versions, with checksums. What go and Maven keep of them for all trees stays where
-they keep it. Where it cannot be had, Missing says why. Both speak the same lines:
+they keep it. Where it cannot be had, Missing says why. All speak the same lines:
 what is to be done on stdin, what was done on stdout.
 
     lock | unlock | read | unread     locked | unlocked | …, or: error TEXT
     count FILE N [read]               counted N: each adds one to the file, by
                                       reading, a pause, writing, under the lock
+
+What else one of them knows, its source says.
 """
 
 import fcntl
@@ -27,7 +29,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SOURCE = os.path.join(HERE, "foreign")
 FOLDER = os.path.join(ROOT, "build", "foreign")
-BUILD_S = 180
+BUILD_S = 300
 GO_MINOR = 19  # of foreign/go/go.mod
 
 
@@ -107,31 +109,47 @@ def _sums(folder):
     return found
 
 
+def _jars(mvn, folder, whose):
+    lib = os.path.join(folder, "lib")
+    with open(os.path.join(folder, "jars.sha256"), encoding="ascii") as file:
+        known = {name: sha for sha, name in map(str.split, file)}
+    if _sums(lib) != known:
+        shutil.rmtree(lib, ignore_errors=True)
+        said = _run([mvn, "-q", "-B", "dependency:copy-dependencies",
+                     "-DoutputDirectory=lib"], folder)
+        if said:
+            raise Missing(f"{whose} jars can't be had: {_line(said)}")
+    found = _sums(lib)
+    for name in sorted({*known, *found}):
+        assert known.get(name) == found.get(name), f"{name} is not what it was"
+
+
+def _java(name, program, whose):
+    """The command of a program in Java, foreign/NAME/PROGRAM.java."""
+    mvn, javac = _tool("mvn", "maven"), _tool("javac", "default-jdk-headless")
+    java = _tool("java", "default-jre-headless")
+    with _alone(name):
+        folder = _copy(name)
+        _jars(mvn, folder, whose)
+        said = _run([javac, "-cp", "lib/*", "-d", ".", f"{program}.java"],
+                    folder)
+        assert not said, said
+        return (java, "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp",
+                f"{folder}:{folder}/lib/*", program)
+
+
 @functools.lru_cache(maxsize=None)
 def curator():
     """The command of Curator's locks: it takes HOST:PORT, PATH and mutex or
     rw."""
-    mvn, javac = _tool("mvn", "maven"), _tool("javac", "default-jdk-headless")
-    java = _tool("java", "default-jre-headless")
-    with _alone("java"):
-        folder = _copy("java")
-        lib = os.path.join(folder, "lib")
-        with open(os.path.join(folder, "jars.sha256"), encoding="ascii") as file:
-            known = {name: sha for sha, name in map(str.split, file)}
-        if _sums(lib) != known:
-            shutil.rmtree(lib, ignore_errors=True)
-            said = _run([mvn, "-q", "-B", "dependency:copy-dependencies",
-                         "-DoutputDirectory=lib"], folder)
-            if said:
-                raise Missing(f"Curator's jars can't be had: {_line(said)}")
-        found = _sums(lib)
-        for name in sorted({*known, *found}):
-            assert known.get(name) == found.get(name), \
-                f"{name} is not what it was"
-        said = _run([javac, "-cp", "lib/*", "-d", ".", "Locks.java"], folder)
-        assert not said, said
-        return (java, "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp",
-                f"{folder}:{lib}/*", "Locks")
+    return _java("curator", "Locks", "Curator's")
+
+
+@functools.lru_cache(maxsize=None)
+def shedlock():
+    """The command of ShedLock's own client: it takes a JDBC URL, USER, NAME and
+    how many ms a lock lasts at most."""
+    return _java("shedlock", "ShedLocks", "ShedLock's")
 
 
 @functools.lru_cache(maxsize=None)

@@ -14,7 +14,8 @@ import time
 
 import pytest
 
-from harness import mysql_server, postgres_server, shedlock
+from harness import mysql_server, postgres_server
+from harness.foreign import Foreign, missing, shedlock
 from harness.mysql_server import MysqlServer
 from harness.postgres_server import PostgresServer
 from harness.stream_proxy import StreamProxy
@@ -146,13 +147,13 @@ def schema(base, more=""):
 @pytest.fixture
 def theirs(base):
     """theirs(most_ms): a process with ShedLock's lock n."""
-    why = shedlock.missing()
+    why = missing(shedlock)
     if why:
         pytest.skip(why)
     made = []
 
     def start(most_ms=60000, name="n"):
-        made.append(shedlock.ShedLock(base.jdbc, "snib", name, most_ms))
+        made.append(Foreign(shedlock(), base.jdbc, "snib", name, most_ms))
         return made[-1]
     yield start
     for each in made:
