@@ -205,7 +205,7 @@ local function tools()
     end
 
     -- Grant to the caller, whose record is written by the including script.
-    -- It counts at once: who is considered next must fit beside it.
+    -- It counts at once: who is considered next must fit with it.
     local function let_in(me)
         mine = true
         occupy(me.id, me.mode, me.permits, now + me.lease + me.delay)
