@@ -215,7 +215,8 @@ def end_sessions(world, rig):
         return rig.server.only.four_letters("cons").count("sid=")
     seen = 0
     for _ in range(2):
-        before = sessions()
+        # A busy server now and then ends the answer before it is read.
+        before = wait_until(sessions, 20, "who is connected")
         rig.wire.partition()
         try:
             seen += before - wait_until(

@@ -150,8 +150,8 @@ class Holder:
 class PairWorld(campaign.World):
     """16 clients of one lock, one of them `snib run` again and again."""
 
-    def __init__(self, pair, rig, seed, folder):
-        self.lock = pair.fault.replace("_", "-")
+    def __init__(self, pair, rig, seed, folder, times):
+        self.lock, self.times = pair.fault.replace("_", "-"), times
         longer_ms = rig.outage_ms if pair.outlasts else 0
         self.lease_ms = rig.lease_ms + longer_ms
         self.request_ms = rig.request_ms
@@ -217,11 +217,11 @@ class PairWorld(campaign.World):
 class Played:
     """One pair, played once."""
 
-    def __init__(self, pair, rig, seed, single=False, keep=False):
+    def __init__(self, pair, rig, seed, single=False, keep=False, times=1):
         self.pair, self.seen, self.trouble = pair, 0, ""
         self.opinion, begun = None, time.monotonic()
         folder = scratch()
-        world = PairWorld(pair, rig, seed, folder)
+        world = PairWorld(pair, rig, seed, folder, times)
         self.path = world.history.path
         pulse = Pulse()
         try:

@@ -4,6 +4,7 @@
 usage: ./dev campaign --minutes N [--seed S] [--kind KIND] [--seconds ROUND]
                       [--keep] [STORE…]
        ./dev campaign --pairs all|list|[STORE]:[FAULT],… [--seed S] [--keep]
+       ./dev campaign --failovers N [--kind KIND] [--seed S] [--keep]
 
 STORE: file, redis, quorum: one lock; file-shared, redis-shared,
 memory-shared: readers, writers and permits (kinds.py). None: all of them.
@@ -12,6 +13,11 @@ each fault anew); round i of seed S has the seed S + i.
 
 --pairs: PostgreSQL, MariaDB, etcd, ZooKeeper and RabbitMQ, each with its faults,
 one after the other, 16 clients at a time (pairs.py); `list` names them.
+
+--failovers: Redis with Sentinels, as it is and with `recovery=` and
+`replicas=1`, and a Cluster: at least N failovers of each kind, or of that KIND
+(planned, kill, freeze, partition, twice, cluster_kill, cluster_freeze,
+cluster_planned, cluster_move), 16 clients at a time (failovers.py).
 
 Each history has two judges, who share nothing but the file: checker.py, and,
 where one lock is what it is about, porcupine with a model of its own (judge/;
@@ -37,6 +43,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import campaign  # noqa: E402
+import failovers  # noqa: E402
 import kinds  # noqa: E402
 import nemesis  # noqa: E402
 import pairs  # noqa: E402
@@ -91,6 +98,8 @@ def arguments():
     parser.add_argument("--pairs", metavar="WHICH",
                         help="all, list, or names: STORE, STORE:FAULT, :FAULT,"
                         " with commas between them")
+    parser.add_argument("--failovers", type=int, metavar="N",
+                        help="at least so many of each kind")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--kind")
     parser.add_argument("--seconds", type=float, default=3.0,
@@ -105,18 +114,28 @@ def arguments():
             parser.error(f"no such store: {store} (there are:"
                          f" {' '.join(sorted(STORES))})")
     given.stores = given.stores or sorted(STORES)
-    if (given.minutes is None) == (given.pairs is None):
-        parser.error("either --minutes or --pairs")
+    if [given.minutes, given.pairs, given.failovers].count(None) != 2:
+        parser.error("one of --minutes, --pairs and --failovers")
     if given.pairs not in (None, "list"):
         given.pairs = pairs.chosen(given.pairs)
         if given.pairs is None:
             parser.error("no such pair; --pairs list names them")
-    if given.kind and not any(given.kind in STORES[store]
-                              for store in given.stores):
+    if given.failovers is not None:
+        check_failovers(parser, given)
+    elif given.kind and not any(given.kind in STORES[store]
+                                for store in given.stores):
         parser.error(f"no such kind of fault: {given.kind}")
     if given.seed is None:
         given.seed = random.SystemRandom().randrange(1, 2 ** 31)
     return given
+
+
+def check_failovers(parser, given):
+    if given.failovers < 1:
+        parser.error("--failovers wants 1 or more")
+    if given.kind and given.kind not in failovers.KINDS:
+        parser.error(f"no such kind of failover: {given.kind} (there are:"
+                     f" {' '.join(failovers.KINDS)})")
 
 
 def plan(given):
@@ -201,6 +220,10 @@ def main():
     if given.pairs:
         return 1 if pairs.play_all(given.pairs, given.seed, given.single,
                                    given.keep) else 0
+    if given.failovers:
+        return 1 if failovers.play_all(
+            given.failovers, [given.kind] if given.kind else failovers.KINDS,
+            given.seed, given.single, given.keep) else 0
     sums, began = Sums(), time.monotonic()
     end = began + given.minutes * 60
     print(f"campaign: seed {given.seed}", flush=True)

@@ -1,8 +1,9 @@
-"""A primary, a replica and three Sentinels, each a real process."""
+"""A primary, its replicas and three Sentinels, each a real process."""
 
 import contextlib
 
 from .certs import tls_config
+from .door import Door
 from .redis_server import RedisServer, free_port
 from .resp import RedisError
 from .wait import wait_until
@@ -52,23 +53,34 @@ class Watched:
     """with Watched() as redis: … redis.url, redis.primary, redis.kill().
 
     papers: an Authority; then all of them speak TLS with each other.
+    doors: each server is known to all by a Door before it, its .door.
     """
 
-    def __init__(self, papers=None):
+    def __init__(self, papers=None, replicas=1, doors=False):
         self.stack = contextlib.ExitStack()
-        self.papers = papers
+        self.papers, self.doors = papers, doors
         with contextlib.ExitStack() as undo:
             undo.callback(self.stack.close)
-            first = self._start(RedisServer, list(QUICK))
-            self.servers = [first, self._start(RedisServer, [
-                *QUICK, f"replicaof 127.0.0.1 {first.shown}"])]
-            wait_until(self.in_step, 20, "the replica follows")
+            first = self._start_server([])
+            self.servers = [first] + [
+                self._start_server([f"replicaof 127.0.0.1 {first.shown}"])
+                for _ in range(replicas)]
+            wait_until(self.in_step, 20, "the replicas follow")
             self.sentinels = [
                 self._start(lambda config: Sentinel(first.shown, config), [])
                 for _ in range(3)]
             wait_until(lambda: all(s.ready() for s in self.sentinels), 40,
                        "the Sentinels have found each other")
             undo.pop_all()
+
+    def _start_server(self, config):
+        if not self.doors:
+            return self._start(RedisServer, [*QUICK, *config])
+        door = Door()
+        self.stack.callback(door.close)
+        one = self._start(RedisServer, [*QUICK, *door.announced(), *config])
+        one.door, one.shown, door.target = door, door.port, one.address
+        return one
 
     def _start(self, make, config):
         """shown: the port by which others know it."""
@@ -109,7 +121,8 @@ class Watched:
     def list_url(self):
         """The same servers without Sentinels: one of them is the primary."""
         return "redis://" + ",".join(
-            f"127.0.0.1:{s.port}" for s in self.servers)
+            f"127.0.0.1:{s.port if self.papers else s.shown}"
+            for s in self.servers)
 
     @staticmethod
     def _role(server):
@@ -130,13 +143,15 @@ class Watched:
         return next(s for s in self.servers if self._role(s) == "slave")
 
     def in_step(self):
-        """The replica has all that the primary has."""
+        """Each replica has all that the primary has."""
         try:
             role = self.primary.command("ROLE")
-            mine = self.replica.command("ROLE")
-            return (mine[3] == b"connected"
-                    and any(int(one[2]) == int(role[1]) for one in role[2]))
-        except (AssertionError, StopIteration, RedisError, OSError):
+            others = [s.command("ROLE") for s in self.servers
+                      if s is not self.primary]
+            return (all(mine[3] == b"connected" for mine in others)
+                    and [int(one[2]) for one in role[2]]
+                    == [int(role[1])] * len(others))
+        except (AssertionError, IndexError, RedisError, OSError):
             return False
 
     # -- what happens to it ----------------------------------------------------
@@ -148,13 +163,12 @@ class Watched:
             try:
                 named = {s.primary_port() for s in self.sentinels
                          if s.child.poll() is None}
-                return (named == {new.shown}
-                        and self._role(new) == "master")
             except (RedisError, OSError):
-                return False
-        new = self.servers[1 - self.servers.index(old)]
-        wait_until(fact, timeout, "a failover")
-        return new
+                return None
+            return next((one for one in self.servers if one is not old
+                         and named == {one.shown}
+                         and self._role(one) == "master"), None)
+        return wait_until(fact, timeout, "a failover")
 
     def fail_over(self):
         """A planned one; the new primary."""

@@ -17,7 +17,7 @@ from harness.process import freeze, thaw
 from harness.redis_server import free_port, redis_missing
 from harness.resp import RedisError
 from harness.sentinel import SERVICE, Watched
-from harness.wait import stays, wait_until
+from harness.wait import patience, stays, wait_until
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
 
@@ -150,7 +150,7 @@ def test_an_old_primary_that_goes_on_is_asked_no_more(drivers, watched):
     """It is stopped while it is replaced. When it wakes, before it is told that
     it is a replica now, it would grant to anybody."""
     old = watched.primary
-    one = drivers(watched.url, request_ms=1000)
+    one = drivers(watched.url, request_ms=int(1000 * patience(1)))
     grant = one.acquire(one.lock("n", lease_ms=LEASE_MS))
     wait_until(watched.in_step, 20, "the replica follows")
     freeze(old.child)
