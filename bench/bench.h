@@ -9,6 +9,7 @@
  *   crowd.c      processes or threads that do sections for a while
  *   rows_*.c     the rows of docs/DESIGN.md, "Speed budget"
  *   clock.c      clocks, CPU time
+ *   ports.c      free ports; servers.c: servers of a row's own
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -179,6 +180,9 @@ void crowd_wait(struct crowd *);
 void crowd_repeat(struct crowd *, struct work);
 /* A thread with a lock of its own, of the client in data. */
 void member_own_lock(struct crowd *, int me);
+/* So many of them, of the one client and of the other in turn; reported. */
+void measure_own_locks(struct finding *, int threads, struct snib_client *ours,
+                       struct snib_client *base);
 /* Members: the library's client per process on one lock; the herd. */
 void member_snib(struct crowd *, int me);
 void member_herd(struct crowd *, int me);
@@ -198,6 +202,17 @@ void section(struct snib_lock *);
 
 int port_free(void); /* of the loopback interface; nobody has it now */
 bool port_answers(int port);
+
+/* -- servers.c ----------------------------------------------------------------- */
+
+/* The program runs, without words. More than 0: its process. */
+pid_t server_run(const char *const argv[]);
+/* Somebody answers at this port, soon. */
+bool server_comes(int port);
+/* A Redis without persistence, which answers; more: words of its configuration,
+ * up to NULL. -1: there is none. */
+pid_t server_redis(int port, const char *const more[]);
+void server_stop(pid_t); /* -1: nothing */
 
 /* -- rows ---------------------------------------------------------------------- */
 
@@ -222,6 +237,8 @@ void row_rw(void);
 void row_keep(void);
 void row_semaphore(void);
 void row_tls(void);
+void row_replicas(void);
+void row_cluster(void);
 void row_witness(void);
 void row_postgres(void);
 void row_version(void);

@@ -211,6 +211,26 @@ void member_own_lock(struct crowd *c, int me)
     snib_lock_free(lock);
 }
 
+static double own_locks_rate(int threads, struct snib_client *client)
+{
+    struct crowd *c = crowd_new();
+    c->data = client;
+    struct span s =
+        crowd_threads(c, threads, member_own_lock, settings.seconds);
+    crowd_free(c);
+    return span_rate(&s);
+}
+
+void measure_own_locks(struct finding *f, int threads, struct snib_client *ours,
+                       struct snib_client *base)
+{
+    for (int i = 0; i < settings.rounds; i++) {
+        double mine = own_locks_rate(threads, ours);
+        finding_pair(f, mine, own_locks_rate(threads, base));
+    }
+    report(f);
+}
+
 /* Hand-over: from the start of a release until the next holder runs. */
 void member_snib(struct crowd *c, int me)
 {

@@ -100,7 +100,8 @@ def python():
             str(place / "peer.py")]
 
 
-def java():
+def java_place():
+    """Where Redisson and the programs for it are."""
     place = make("java", [tool("mvn"), "-q", "-B",
                           "dependency:copy-dependencies",
                           "-DoutputDirectory=lib"])
@@ -111,7 +112,12 @@ def java():
     for name in sorted({*known, *found}):
         if known.get(name) != found.get(name):
             raise Missing(f"{name} is not what it was")
-    make("java", [tool("javac"), "-cp", "lib/*", "-d", ".", "Peer.java"])
+    return make("java", [tool("javac"), "-cp", "lib/*", "-d", ".", "Peer.java",
+                         "Turns.java"])
+
+
+def java():
+    place = java_place()
     return [tool("java"), "-Xmx512m", "-cp", f"{place}:{place}/lib/*", "Peer"]
 
 
