@@ -45,9 +45,8 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    from harness.certs import openssl_missing
-    from harness.redis_server import redis_missing
-    for why in (openssl_missing(), redis_missing()):
+    from harness.redis_server import redis_missing, redis_tls_missing
+    for why in (redis_missing(), redis_tls_missing()):
         if why:
             pytest.skip(why)
     made = Place(tmp_path_factory.mktemp("papers"))

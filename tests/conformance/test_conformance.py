@@ -108,18 +108,19 @@ def urls(tmp_path_factory):
             "file": f"file:{folder}/CASE.db",
             "file2": f"file:{folder}/CASE-2.db"}
     from harness.cluster import Cluster
-    from harness.certs import Authority, openssl_missing, tls_config
+    from harness.certs import Authority, tls_config
     from harness.etcd_server import EtcdServer
     from harness.mysql_server import MysqlServer
     from harness.postgres_server import PostgresServer, postgres_missing
     from harness.rabbitmq_server import RabbitmqServer
-    from harness.redis_server import RedisServer, free_port
+    from harness.redis_server import (
+        RedisServer, free_port, redis_tls_missing)
     from harness.sentinel import Watched
     from harness.zookeeper_server import ZookeeperServer
     with ExitStack() as stack:
         if shutil.which("redis-server"):
             tls, port = [], free_port()
-            if not openssl_missing():
+            if not redis_tls_missing():
                 papers = Authority(folder)
                 tls = tls_config(port, *papers.issue("server"), papers.ca)
                 urls["rediss"] = \
@@ -128,7 +129,8 @@ def urls(tmp_path_factory):
                             for more in (tls, [], [])]
             urls["redis"] = f"redis://127.0.0.1:{server.port}/0"
             urls["redis+unix"] = f"redis+unix://{server.unix_path}?db=2"
-            urls["redis+sentinel"] = stack.enter_context(Watched()).url
+            urls["redis+sentinel"] = stack.enter_context(
+                Watched(replicas=2)).url
             urls["redis+cluster"] = stack.enter_context(Cluster(
                 # these cases want no failover, and crowds make a server late
                 config=("cluster-node-timeout 15000",))).url

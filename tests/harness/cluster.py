@@ -1,8 +1,10 @@
 """A Redis Cluster: three primaries with a replica each, each a real process."""
 
 import contextlib
+import random
+import socket
 
-from .redis_server import RedisServer, free_port
+from .redis_server import RedisServer, free_port, redis_version
 from .resp import RedisError
 from .wait import wait_until
 
@@ -16,6 +18,13 @@ QUICK = ("cluster-enabled yes", f"cluster-node-timeout {TIMEOUT_MS}",
          "cluster-replica-validity-factor 0", "cluster-allow-replica-migration no",
          "repl-diskless-sync yes", "repl-diskless-sync-delay 0",
          "repl-ping-replica-period 1", "repl-timeout 5")
+
+
+def low_port():
+    """A free one to which 10,000 can be added; 0: the last one was not."""
+    port = random.randrange(20000, 30000)
+    with socket.socket() as probe:
+        return 0 if probe.connect_ex(("127.0.0.1", port)) == 0 else port
 
 
 def slot_of(name):
@@ -52,7 +61,12 @@ class Cluster:
             undo.pop_all()
 
     def _start(self, config):
-        one = RedisServer([*QUICK, f"cluster-port {free_port()}", *config])
+        if redis_version() >= (7, 0):
+            one = RedisServer([*QUICK, f"cluster-port {free_port()}", *config])
+        else:  # the other port is 10,000 higher
+            one = RedisServer([*QUICK, *config], start=False)
+            one.port = wait_until(low_port, 20, "a low port")
+            one.start()
         self.stack.callback(one.close)
         return one
 
@@ -67,7 +81,8 @@ class Cluster:
 
     @staticmethod
     def _bus(server):
-        return server.command("CONFIG", "GET", "cluster-port")[1]
+        found = server.command("CONFIG", "GET", "cluster-port")
+        return found[1] if found else server.port + 10000
 
     def _give_slots(self, primaries):
         share = -(-SLOTS // len(primaries))

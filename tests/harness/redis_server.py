@@ -10,11 +10,12 @@ import subprocess
 import tempfile
 
 from . import process
+from .certs import openssl_missing
 from .resp import Client, RedisError
 from .wait import wait_until
 
 __all__ = ["RedisServer", "RedisError", "redis_missing",
-           "redis_version"]
+           "redis_tls_missing", "redis_version"]
 
 BASE_CONFIG = """
 bind 127.0.0.1
@@ -43,6 +44,20 @@ def redis_missing():
     if shutil.which("redis-server") is None:
         return "redis-server is not installed (Debian: apt install redis-server)"
     return ""
+
+
+@functools.lru_cache(maxsize=None)
+def redis_tls_missing():
+    """Why tests with TLS cannot run on this server; "" when they can."""
+    if openssl_missing():
+        return openssl_missing()
+    said = subprocess.run(
+        ["redis-server", "--port", "0", "--tls-port", str(free_port())],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL, timeout=20, check=False).stdout
+    # One that has TLS says that it has no certificate.
+    without = "Bad directive" in said or "finding TLS support" in said
+    return "this redis-server was built without TLS" if without else ""
 
 
 @functools.lru_cache(maxsize=None)

@@ -10,11 +10,12 @@ import time
 
 import pytest
 
-from harness.certs import Authority, openssl_missing
+from harness.certs import Authority
 from harness.checks import with_login
 from harness.hostile import HostileRedis, reply
 from harness.process import freeze, thaw
-from harness.redis_server import free_port, redis_missing
+from harness.redis_server import (
+    free_port, redis_missing, redis_tls_missing)
 from harness.resp import RedisError
 from harness.sentinel import SERVICE, Watched
 from harness.wait import patience, stays, wait_until
@@ -96,7 +97,7 @@ def test_who_holds_and_who_waits_live_through_a_failover(
     another.release()
 
 
-@pytest.mark.skipif(bool(openssl_missing()), reason=openssl_missing())
+@pytest.mark.skipif(bool(redis_tls_missing()), reason=redis_tls_missing())
 def test_a_failover_through_tls(drivers, tmp_path):
     """The Sentinels' and the servers' certificates are verified alike."""
     with Watched(Authority(tmp_path)) as watched:

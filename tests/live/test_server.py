@@ -15,9 +15,12 @@ def server(driver):
     return driver.call("server", id="c", on="look")
 
 
-def version_of(redis):
-    return re.search(r"redis_version:(\S+)",
-                     redis.command("INFO", "server").decode())[1]
+def product_of(redis):
+    """Its name and version, as it tells itself (Valkey's redis_version is what
+    it pretends to be)."""
+    info = redis.command("INFO", "server").decode()
+    name = "valkey" if "server_name:valkey" in info else "redis"
+    return name, re.search(rf"{name}_version:(\S+)", info)[1]
 
 
 def test_server_is_named_with_its_version_and_role(drivers, redis):
@@ -29,9 +32,10 @@ def test_server_is_named_with_its_version_and_role(drivers, redis):
     grant = one.acquire(one.lock("n"))
     now = server(one)
     assert (now.address, now.product, now.version, now.role) == (
-        address, "redis", version_of(redis), "primary")
+        address, *product_of(redis), "primary")
     assert (now.reachable, now.why, now.said) == (True, "OK", "")
     assert 0 <= now.connected_ms < 10000
+    name = product_of(redis)[0]
     redis.kill()
     # Sent on a connection whose end is not noticed yet, it would be UNKNOWN.
     wait_until(lambda: not server(one).reachable, 5, "its end is noticed")
@@ -39,7 +43,7 @@ def test_server_is_named_with_its_version_and_role(drivers, redis):
     assert gone.err == "UNREACHABLE"
     now = server(one)
     assert (now.reachable, now.connected_ms, now.product) == (
-        False, -1, "redis")
+        False, -1, name)
     assert now.said == "connection refused"
     redis.start()
     grant.start_release().answer()
@@ -67,7 +71,7 @@ def test_quorum_names_each_server(drivers, redis_with):
     assert (now.address, now.servers, now.reachable) == (hosts, 3, True)
     for k, node in enumerate(nodes):
         assert now[f"server{k}"].startswith(
-            f"127.0.0.1:{node.port} redis {version_of(node)} primary 1")
+            "127.0.0.1:{} {} {} primary 1".format(node.port, *product_of(node)))
 
 
 # -- another server ---------------------------------------------------------------

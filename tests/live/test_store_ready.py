@@ -238,8 +238,8 @@ def test_longer_number_is_told_and_changes_nothing(redis, sure, words):
 
 def test_user_without_the_epoch_is_told_which_key(redis, sure):
     redis.command("ACL", "SETUSER", "team-a", "on", ">x", "~snib:{team-a.*",
-                  "~snib:layout", "~snib:m", "~snib:{%doctor}:*", "&snib:*",
-                  "+@all")
+                  "~snib:layout", "~snib:m", "~snib:{%doctor}:*",
+                  "resetchannels", "&snib:*", "+@all")
     told = ready(None, url=sure.replace("redis://", "redis://team-a:x@"))
     assert told.returncode == 77
     assert "recovery= needs the keys snib:epoch and snib:m" in told.stderr

@@ -13,10 +13,11 @@ import time
 
 import pytest
 
-from harness.certs import Authority, openssl_missing, tls_config
+from harness.certs import Authority, tls_config
 from harness.checks import holders
 from harness.driver import find_driver
-from harness.redis_server import free_port, redis_missing
+from harness.redis_server import (
+    free_port, redis_missing, redis_tls_missing)
 from harness.wait import boot_ns, stays, wait_until
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
@@ -452,7 +453,7 @@ def test_a_password_of_the_url_and_one_of_a_file(
         two.acquire(two.lock("n", lease_ms=LEASE), wait_ms=10_000).release()
 
 
-@pytest.mark.skipif(bool(openssl_missing()), reason=openssl_missing())
+@pytest.mark.skipif(bool(redis_tls_missing()), reason=redis_tls_missing())
 def test_tls_with_a_certificate_of_the_client(
         redis_with, watched_by, drivers, tmp_path):
     papers, port = Authority(tmp_path), free_port()

@@ -145,9 +145,10 @@ def test_F_026_power_loss_with_everysec_is_told_and_the_token_rises(
                        "aof-load-truncated yes")
     one, two = drivers(redis.url, request_ms=500), drivers(redis.url)
     one.acquire(one.lock("before")).release()
-    top = os.path.join(redis.dir, "appendonlydir")
-    tail = os.path.join(top, next(
-        name for name in os.listdir(top) if name.endswith(".incr.aof")))
+    # Before Redis 7: one file, in the folder itself.
+    tail = next(os.path.join(top, name)
+                for top, _, names in os.walk(redis.dir) for name in names
+                if name.endswith((".incr.aof", "appendonly.aof")))
     wait_until(lambda: os.path.getsize(tail) > 0, 3, "the first is written")
     size = os.path.getsize(tail)
     first = one.acquire(one.lock("n", lease_ms=30000, fixed=True))

@@ -62,6 +62,7 @@ static const char *any_error(void)
         "ERR Error running scripts: @user_script:6: ",
         "ERR Error running script",
         "ERR Error running script: ",
+        "@user_script: 6: -",
         "err "};
     static const char *const words[] = {
         "LOADING",     "LOADING",   "BUSY",      "MASTERDOWN", "TRYAGAIN",

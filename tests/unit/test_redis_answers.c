@@ -243,6 +243,15 @@ static void error_words_are_told_with_their_meaning(void **state)
          "@user_script: 6: -READONLY You can't write against a read only "
          "replica.",
          "READONLY: the server has become a read-only replica"},
+        {"@user_script: 110: -READONLY You can't write against a read only "
+         "replica.\r\n",
+         "READONLY: the server has become a read-only replica"},
+        {"-READONLY You can't write against a read only replica.\r\n",
+         "READONLY: the server has become a read-only replica"},
+        {"@user_script: 9: WRONGTYPE Operation against a key\r\n",
+         "WRONGTYPE Operation against a key"},
+        {"@user_script: 9: something else\r\n",
+         "@user_script: 9: something else"},
         {"ERR Error running script (call to f_6): @user_script:361: "
          "WRONGTYPE Operation against a key",
          "WRONGTYPE Operation against a key"},

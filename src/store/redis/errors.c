@@ -2,8 +2,8 @@
  *
  * One table leads from the first word of an error to what we do. Redis before
  * 7 wraps the errors of commands inside scripts ("ERR Error running script
- * (call to f_…): @user_script:6: -OOM command not allowed …"); 7.0 puts the
- * word first. Both forms give the same class. Texts of a server are data: we
+ * (call to f_…): @user_script:6: -OOM command not allowed …"), and those that a
+ * script catches ("@user_script: 6: -OOM …"); 7.0 puts the word first. Both forms give the same class. Texts of a server are data: we
  * read nothing beyond the word (and the documented wrapper), except for the
  * few whole phrases of phrases[], whose errors have no word of their own.
  * People are told the word and what it means, or else the server's own text
@@ -100,16 +100,27 @@ static int errors_word_at(const char *text, size_t size)
     return -1;
 }
 
+static bool errors_begins(const char *text, size_t size, const char *with)
+{
+    size_t n = strlen(with);
+    return size >= n && !memcmp(text, with, n);
+}
+
 /* The index in words[] of the word that an error begins with or that is wrapped
- * in it, and where that word stands; -1: none. */
+ * in it, and where that word stands; -1: none. A script that catches an error and
+ * passes it on has the line number before it, or nothing, but not the wrapper. */
 static int errors_word_of(const char *text, uint32_t size, const char **ret_at)
 {
     static const char wrapper[] = "ERR Error running script";
+    static const char line[] = "@user_script";
     const char *p = text, *end = text + size;
     int found = errors_word_at(text, size);
-    if (found < 0 && size >= sizeof wrapper &&
-        !memcmp(text, wrapper, sizeof wrapper - 1)) {
-        p = errors_find(text, size, "@user_script");
+    if (found < 0 && errors_begins(text, size, "-")) {
+        p++;
+        found = errors_word_at(p, size - 1);
+    } else if (found < 0 && (errors_begins(text, size, wrapper) ||
+                             errors_begins(text, size, line))) {
+        p = errors_find(text, size, line);
         while (found < 0 && p &&
                (p = errors_find(p, (size_t)(end - p), ": "))) {
             p += 2; /* 6.2 puts a dash before its own words only            */
@@ -178,6 +189,10 @@ void snib__redis_error_text(char *ret, size_t size, const char *text,
                             uint32_t text_size)
 {
     size_t n = 0;
+    while (text_size && (text[text_size - 1] == '\r' || /* before Redis 7 */
+                         text[text_size - 1] == '\n')) {
+        text_size--;
+    }
     for (; n + 1 < size && n < text_size; n++) {
         ret[n] = text[n] >= 0x20 && text[n] < 0x7f ? text[n] : '?';
     }
