@@ -300,6 +300,7 @@ void row_version(void);
 void row_mysql(void);
 void row_etcd(void);
 void row_zookeeper(void);
+void row_rabbitmq(void);
 void row_setnx(void);
 void row_setnx64(void);
 

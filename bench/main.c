@@ -90,6 +90,10 @@ static const struct row {
     {"zookeeper", "the same in ZooKeeper: Curator's InterProcessMutex",
      row_zookeeper, NEEDS_NOTHING},
 #endif
+#if SNIB_WITH_RABBITMQ
+    {"rabbitmq", "the same in RabbitMQ: consume, confirmed publish, ack",
+     row_rabbitmq, NEEDS_NOTHING},
+#endif
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -104,14 +108,23 @@ static int usage(void)
         fprintf(stderr, "  %-14s %s\n", rows[i].name, rows[i].what);
     }
     fprintf(stderr,
-            "What is not there is skipped, with the reason. The rows of etcd "
-            "and ZooKeeper\nneed these packages of Debian's:\n"
+            "What is not there is skipped, with the reason. The rows of etcd, "
+            "ZooKeeper and\nRabbitMQ need these packages of Debian's:\n"
             "  etcd           etcd-server etcd-client golang-go\n"
             "  zookeeper      zookeeper default-jdk-headless maven\n"
+            "  rabbitmq       rabbitmq-server, and librabbitmq-dev to build\n"
             "The clients of others are fetched once, with checksums "
             "(tests/harness/foreign.py).\n");
     return 64;
 }
+
+#if SNIB_WITH_RABBITMQ && !BENCH_LIBRABBITMQ
+void row_rabbitmq(void)
+{
+    report_skip("rabbitmq",
+                "built without librabbitmq (Debian: librabbitmq-dev)");
+}
+#endif
 
 static bool wanted(const struct row *row, char **names)
 {

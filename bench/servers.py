@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A server for one row of the benchmark: bench/servers.py etcd|zookeeper
+"""A server for one row of the benchmark: bench/servers.py etcd|zookeeper|rabbitmq
 
 Says "URL PID [PROGRAM]" when the server answers: PID is its process, PROGRAM
 another client of it (bench/foreign.c says what is expected of that). Or "missing
@@ -17,6 +17,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 from harness import database_server, foreign  # noqa: E402
 from harness.etcd_server import EtcdServer, etcd_missing  # noqa: E402
+from harness.rabbitmq_server import (  # noqa: E402
+    RabbitmqServer, rabbitmq_missing)
 from harness.zookeeper_server import (  # noqa: E402
     ZookeeperServer, zookeeper_missing)
 
@@ -28,7 +30,8 @@ def zookeeper():
 
 # What starts it, why it can't be started, what builds the other client.
 ROWS = {"etcd": (EtcdServer, etcd_missing, foreign.go_mutex),
-        "zookeeper": (zookeeper, zookeeper_missing, foreign.curator_sections)}
+        "zookeeper": (zookeeper, zookeeper_missing, foreign.curator_sections),
+        "rabbitmq": (RabbitmqServer, rabbitmq_missing, None)}
 
 
 def built(client):
