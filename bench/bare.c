@@ -336,6 +336,10 @@ double executing_us(const struct server *from, const struct server *to,
 struct server server_now(void)
 {
     struct server s = {0};
+    if (settings.server_pid) {
+        s.cpu = cpu_ever_of(settings.server_pid);
+        return s;
+    }
     if (!settings.redis_port) {
         return s;
     }

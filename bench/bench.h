@@ -7,6 +7,10 @@
  *   setnx.c      the baseline: SET NX and compare-and-delete; its rows
  *   herd.c       the baseline: publish to all and retry
  *   crowd.c      processes or threads that do sections for a while
+ *   child.c      programs that are spoken to by lines
+ *   service.c    a server for one row, started by servers.py
+ *   foreign.c    clients of others, which count their sections themselves
+ *   contest.c    processes at one lock of a server: ours, and the others
  *   rows_*.c     the rows of docs/DESIGN.md, "Speed budget"
  *   clock.c      clocks, CPU time
  *   ports.c      free ports; servers.c: servers of a row's own
@@ -18,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include <snib.h>
@@ -27,6 +32,10 @@ struct settings {
     int redis_port; /* 0: the Redis rows are skipped                   */
     char redis_url[64];
     const char *postgres_url, *mysql_url; /* NULL: the row is skipped      */
+    /* The program that starts servers, NULL: not there; and whose CPU
+     * server_now() tells, 0: that of Redis. */
+    const char *servers;
+    pid_t server_pid;
     const char *dir;  /* scratch                                         */
     const char *snib; /* the command line tool, NULL: not there          */
     double seconds;   /* of one measurement                              */
@@ -73,6 +82,8 @@ void progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 double now_s(void);
 int64_t now_ns(void);
 double cpu_of(pid_t pid); /* user + system seconds, all its threads         */
+/* The same, with the threads that it had before. */
+double cpu_ever_of(pid_t pid);
 void pause_s(double);
 int by_double(const void *, const void *);
 /* Value at the given part (0.5: median) of n sorted ones. */
@@ -101,9 +112,9 @@ void bare_send(struct bare *, bool release);
 void bare_take(struct bare *, bool release);
 int bare_fd(const struct bare *);
 
-/* Figures of the server. */
+/* Figures of the server; of another one than Redis the first one only. */
 struct server {
-    double cpu;      /* seconds of CPU of its main thread                  */
+    double cpu;      /* seconds of CPU: Redis' main thread, others whole   */
     long long calls; /* script calls                                       */
     /* Microseconds in which it executed scripts and transactions with all that
      * they call, and SET by whomever it was called. By the wall clock, so what
@@ -198,6 +209,67 @@ struct snib_lock *open_kind(struct snib_client *, const char *name, snib_kind,
 /* One section: acquire, release; ends the program on an error. */
 void section(struct snib_lock *);
 
+/* -- child.c ------------------------------------------------------------------- */
+
+/* A program that reads lines and answers by lines. It ends with this one. */
+struct child {
+    const char *program;
+    pid_t pid;
+    FILE *lines; /* both ways                                            */
+};
+/* With these arguments; the first one that is NULL ends them. */
+struct child child_start(const char *program, const char *a, const char *b,
+                         const char *c);
+void child_say(struct child *, const char *line);
+/* What it says next, without the newline. Ends the program if nothing comes. */
+void child_line(struct child *, char *ret, int size, int wait_s);
+void child_end(struct child *); /* its stdin ends; waits until it is gone */
+
+/* -- service.c ------------------------------------------------------------------- */
+
+/* A server of a row's own, on a free port, with its data in a scratch
+ * directory, and the program of another client of it where there is one. */
+struct service {
+    struct child keeper;
+    char url[100]; /* SCHEME://HOST:PORT                                   */
+    char client[300];
+};
+/* False: it is reported as skipped. */
+bool service_start(struct service *, const char *row);
+const char *service_address(const struct service *); /* HOST:PORT            */
+void service_stop(struct service *);
+
+/* -- foreign.c ------------------------------------------------------------------- */
+
+/* Processes with another client. They say "ready" when they are connected. Then
+ *
+ *     sections FROM TO      sections N
+ *
+ * they do sections until TO (ms since 1970), and count those that they entered
+ * from FROM on. */
+struct foreign;
+/* So many processes, each with these arguments, as for child_start. */
+struct foreign *foreign_start(int processes, const char *program,
+                              const char *where, const char *name,
+                              const char *more);
+/* All of them do sections: for a moment uncounted, then for so long. */
+struct span foreign_span(struct foreign *, double seconds);
+void foreign_stop(struct foreign *);
+
+/* -- contest.c ------------------------------------------------------------------- */
+
+/* So many processes at one lock of a server, ours against others. */
+struct contest {
+    const char *row, *against; /* what they are called                     */
+    const struct service *service;
+    /* A turn of the others, with so many processes or what stands for them. */
+    struct span (*others)(void *data, int processes);
+    void *data;
+};
+/* Rounds of turns; reported. goal: at least so many times the others' sections
+ * a second; 0: none. */
+void contest_measure(const struct contest *, int processes, double goal);
+
 /* -- ports.c ------------------------------------------------------------------- */
 
 int port_free(void); /* of the loopback interface; nobody has it now */
@@ -243,6 +315,9 @@ void row_witness(void);
 void row_postgres(void);
 void row_version(void);
 void row_mysql(void);
+void row_etcd(void);
+void row_zookeeper(void);
+void row_rabbitmq(void);
 void row_setnx(void);
 void row_setnx64(void);
 

@@ -62,6 +62,16 @@ double cpu_of(pid_t pid)
     return sum;
 }
 
+double cpu_ever_of(pid_t pid)
+{
+    clockid_t its;
+    struct timespec t;
+    if (clock_getcpuclockid(pid, &its) || clock_gettime(its, &t)) {
+        die("process %d is not there", (int)pid);
+    }
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 int by_double(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -1,7 +1,8 @@
 /* bench/main.c — which rows, how long, where to.
  *
  *   snib-bench --dir DIR [--redis-port PORT] [--postgres URL] [--mysql URL]
- *              [--snib PATH] [--rounds N] [--seconds S] [--json FILE|-] [ROW…]
+ *              [--servers PROGRAM] [--snib PATH] [--rounds N] [--seconds S]
+ *              [--json FILE|-] [ROW…]
  *
  * bench/run calls it. Exit status 0: all goals met, 1: one was missed,
  * 64 usage, 70 something did not work. */
@@ -84,6 +85,19 @@ static const struct row {
     {"mysql", "a lock in MariaDB against what is written by hand", row_mysql,
      NEEDS_MYSQL},
 #endif
+    /* These start their servers, and skip themselves. */
+#if SNIB_WITH_ETCD
+    {"etcd", "1, 2, 16, 64 processes, one lock: Go's concurrency.Mutex",
+     row_etcd, NEEDS_NOTHING},
+#endif
+#if SNIB_WITH_ZOOKEEPER
+    {"zookeeper", "the same in ZooKeeper: Curator's InterProcessMutex",
+     row_zookeeper, NEEDS_NOTHING},
+#endif
+#if SNIB_WITH_RABBITMQ
+    {"rabbitmq", "the same in RabbitMQ: consume, confirmed publish, ack",
+     row_rabbitmq, NEEDS_NOTHING},
+#endif
 };
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
@@ -91,13 +105,30 @@ static int usage(void)
 {
     fprintf(stderr,
             "usage: snib-bench --dir DIR [--redis-port PORT] "
-            "[--postgres URL] [--mysql URL]\n    [--snib PATH] [--rounds N] "
-            "[--seconds S] [--json FILE|-] [ROW…]\nrows:\n");
+            "[--postgres URL] [--mysql URL]\n    [--servers PROGRAM] "
+            "[--snib PATH] [--rounds N] [--seconds S] [--json FILE|-]\n"
+            "    [ROW…]\nrows:\n");
     for (int i = 0; i < ROWS; i++) {
         fprintf(stderr, "  %-14s %s\n", rows[i].name, rows[i].what);
     }
+    fprintf(stderr,
+            "What is not there is skipped, with the reason. The rows of etcd, "
+            "ZooKeeper and\nRabbitMQ need these packages of Debian's:\n"
+            "  etcd           etcd-server etcd-client golang-go\n"
+            "  zookeeper      zookeeper default-jdk-headless maven\n"
+            "  rabbitmq       rabbitmq-server, and librabbitmq-dev to build\n"
+            "The clients of others are fetched once, with checksums "
+            "(tests/harness/foreign.py).\n");
     return 64;
 }
+
+#if SNIB_WITH_RABBITMQ && !BENCH_LIBRABBITMQ
+void row_rabbitmq(void)
+{
+    report_skip("rabbitmq",
+                "built without librabbitmq (Debian: librabbitmq-dev)");
+}
+#endif
 
 static bool wanted(const struct row *row, char **names)
 {
@@ -156,6 +187,7 @@ static bool read_options(int argc, char **argv, const char **json)
         {"redis-port", required_argument, NULL, 'p'},
         {"postgres", required_argument, NULL, 'g'},
         {"mysql", required_argument, NULL, 'm'},
+        {"servers", required_argument, NULL, 'v'},
         {"snib", required_argument, NULL, 's'},
         {"rounds", required_argument, NULL, 'r'},
         {"seconds", required_argument, NULL, 't'},
@@ -171,6 +203,8 @@ static bool read_options(int argc, char **argv, const char **json)
             settings.postgres_url = optarg;
         } else if (c == 'm') {
             settings.mysql_url = optarg;
+        } else if (c == 'v') {
+            settings.servers = optarg;
         } else if (c == 's') {
             settings.snib = optarg;
         } else if (c == 'r') {

@@ -6,7 +6,7 @@
 
 #include "bench.h"
 
-enum { FINDINGS_MAX = 64, NOTES_MAX = 96 };
+enum { FINDINGS_MAX = 128, NOTES_MAX = 96 };
 
 static struct finding findings[FINDINGS_MAX];
 static int finding_count;

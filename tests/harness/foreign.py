@@ -31,6 +31,8 @@ SOURCE = os.path.join(HERE, "foreign")
 FOLDER = os.path.join(ROOT, "build", "foreign")
 BUILD_S = 300
 GO_MINOR = 19  # of foreign/go/go.mod
+# Many of them at once, for a few seconds each.
+QUICK_START = ("-Xmx128m", "-XX:TieredStopAtLevel=1")
 
 
 class Missing(Exception):
@@ -124,7 +126,7 @@ def _jars(mvn, folder, whose):
         assert known.get(name) == found.get(name), f"{name} is not what it was"
 
 
-def _java(name, program, whose):
+def _java(name, program, whose, options=QUICK_START):
     """The command of a program in Java, foreign/NAME/PROGRAM.java."""
     mvn, javac = _tool("mvn", "maven"), _tool("javac", "default-jdk-headless")
     java = _tool("java", "default-jre-headless")
@@ -134,8 +136,7 @@ def _java(name, program, whose):
         said = _run([javac, "-cp", "lib/*", "-d", ".", f"{program}.java"],
                     folder)
         assert not said, said
-        return (java, "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp",
-                f"{folder}:{folder}/lib/*", program)
+        return (java, *options, "-cp", f"{folder}:{folder}/lib/*", program)
 
 
 @functools.lru_cache(maxsize=None)
@@ -143,6 +144,13 @@ def curator():
     """The command of Curator's locks: it takes HOST:PORT, PATH and mutex or
     rw."""
     return _java("curator", "Locks", "Curator's")
+
+
+@functools.lru_cache(maxsize=None)
+def curator_sections():
+    """The command that counts sections of Curator's mutex, for the benchmark: it
+    takes HOST:PORT, PATH and how many clients it is."""
+    return _java("curator", "Sections", "Curator's", ("-Xmx256m",))
 
 
 @functools.lru_cache(maxsize=None)

@@ -15,6 +15,7 @@ test_packages=(libsqlite3-dev clang llvm libclang-rt-14-dev libcmocka-dev liblua
     rabbitmq-server)
 mutate_packages=(python3-clang-14 lua5.1 iproute2)
 judge_packages=(golang-go)
+bench_packages=(redis-server python3 procps librabbitmq-dev) # others: skips
 foreign_packages=(golang-go maven default-jdk-headless) # tests/harness/foreign
 }
 

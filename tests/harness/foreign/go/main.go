@@ -1,6 +1,9 @@
 // etcd's own lock, concurrency.Mutex, by lines on stdin: see ../../foreign.py.
 //
 //	mutex ENDPOINT NAME [TTL]
+//
+//	sections FROM TO    sections N: does sections until TO (ms since 1970), and
+//	                    counts those that it entered from FROM on
 package main
 
 import (
@@ -46,6 +49,22 @@ func count(mutex *concurrency.Mutex, path string, times int) {
 	fmt.Println("counted", times)
 }
 
+func sections(mutex *concurrency.Mutex, from, to int64) {
+	done := 0
+	for time.Now().UnixMilli() < to {
+		if err := mutex.Lock(context.Background()); err != nil {
+			fail(err)
+		}
+		if at := time.Now().UnixMilli(); from <= at && at < to {
+			done++
+		}
+		if err := mutex.Unlock(context.Background()); err != nil {
+			fail(err)
+		}
+	}
+	fmt.Println("sections", done)
+}
+
 func main() {
 	ttl := 60
 	if len(os.Args) > 3 {
@@ -85,6 +104,10 @@ func main() {
 		case "count":
 			times, _ := strconv.Atoi(words[2])
 			count(mutex, words[1], times)
+		case "sections":
+			from, _ := strconv.ParseInt(words[1], 10, 64)
+			to, _ := strconv.ParseInt(words[2], 10, 64)
+			sections(mutex, from, to)
 		}
 		if err != nil {
 			fail(err)
