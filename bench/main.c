@@ -85,7 +85,7 @@ static const struct row {
     {"mysql", "a lock in MariaDB against what is written by hand", row_mysql,
      NEEDS_MYSQL},
 #endif
-    /* These start their servers, and skip themselves. */
+/* These start their servers, and skip themselves. */
 #if SNIB_WITH_ETCD
     {"etcd", "1, 2, 16, 64 processes, one lock: Go's concurrency.Mutex",
      row_etcd, NEEDS_NOTHING},
@@ -103,11 +103,10 @@ enum { ROWS = sizeof rows / sizeof rows[0] };
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: snib-bench --dir DIR [--redis-port PORT] "
-            "[--postgres URL] [--mysql URL]\n    [--servers PROGRAM] "
-            "[--snib PATH] [--rounds N] [--seconds S] [--json FILE|-]\n"
-            "    [ROW…]\nrows:\n");
+    fprintf(stderr, "usage: snib-bench --dir DIR [--redis-port PORT] "
+                    "[--postgres URL] [--mysql URL]\n    [--servers PROGRAM] "
+                    "[--snib PATH] [--rounds N] [--seconds S] [--json FILE|-]\n"
+                    "    [ROW…]\nrows:\n");
     for (int i = 0; i < ROWS; i++) {
         fprintf(stderr, "  %-14s %s\n", rows[i].name, rows[i].what);
     }
