@@ -7,7 +7,6 @@ writing, under the lock: whatever is lost, two were inside at once.
 
 import os
 import re
-import select
 import statistics
 import subprocess
 import threading
@@ -15,7 +14,7 @@ import time
 
 import pytest
 
-from harness import process
+from harness.foreign import Lines
 from harness.postgres_server import PostgresServer, postgres_missing
 from harness.stream_proxy import StreamProxy
 from harness.wait import stays, wait_until
@@ -28,38 +27,17 @@ WAKE_S = 0.05
 KEY = "-576242034,-1690517505"
 
 
-class Psql:
+class Psql(Lines):
     """A session that says what it is told, and one line for each answer."""
 
     def __init__(self, server):
-        self.child = process.spawn(
+        super().__init__(
             ["psql", "-XAtq", "-h", "127.0.0.1", "-p", str(server.port), "-U",
-             "snib", "-d", "snib"], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.buffer = b""
+             "snib", "-d", "snib"])
         self.pid = self.do("SELECT pg_backend_pid()")
 
-    def say(self, statement):
-        self.child.stdin.write((statement + ";\n").encode())
-        self.child.stdin.flush()
-
-    def line(self, timeout=30):
-        while b"\n" not in self.buffer:
-            ready, _, _ = select.select([self.child.stdout], [], [], timeout)
-            assert ready, "it says nothing"
-            piece = os.read(self.child.stdout.fileno(), 65536)
-            assert piece, "it has ended"
-            self.buffer += piece
-        line, self.buffer = self.buffer.split(b"\n", 1)
-        return line.decode()
-
-    def do(self, statement, timeout=30):
-        self.say(statement)
-        return self.line(timeout)
-
-    def says_nothing(self):
-        ready, _, _ = select.select([self.child.stdout], [], [], 0)
-        return not ready and not self.buffer
+    def say(self, line):
+        super().say(line + ";")
 
     def ask_lock(self):
         self.say(f"SELECT 'locked' || pg_advisory_lock({KEY})::text")
@@ -73,9 +51,6 @@ class Psql:
 
     def unlock(self):
         assert self.do(f"SELECT pg_advisory_unlock({KEY})") == "t"
-
-    def close(self):
-        process.kill(self.child)
 
 
 @pytest.fixture(scope="module")
