@@ -9,11 +9,11 @@
  * and entered again when what it waits for has come (client.c).
  *
  * The server is that of a table (sim/table.c: connections, rows, restart, backup)
- * with another language: statements.c does what each statement of
- * store/sql/tables.h does in PostgreSQL, in transactions with locks of rows
- * (transactions.c, scripts.c). Its rows are those of a snapshot: the lock row, the
- * arrivals, and a claim each; a name's columns h_… are its claim in the state
- * HOLDS. */
+ * with another language: statements.c, with quick.c for the short way, does what
+ * each statement of store/sql/tables.h does in PostgreSQL, in transactions with
+ * locks of rows (transactions.c, scripts.c). Its rows are those of a snapshot: the
+ * lock row, the arrivals, and a claim each; a name's columns h_… are its claim in
+ * the state HOLDS. */
 #ifndef SIM_SQL_SQL_H
 #define SIM_SQL_SQL_H
 
@@ -109,7 +109,7 @@ bool sim_sql_is_deadlock(const struct sim_sql_session *);
 void sim_sql_commit(struct sim_sql_session *);
 void sim_sql_roll_back(struct sim_sql_session *);
 
-/* -- statements (statements.c) ------------------------------------------------- */
+/* -- statements (statements.c, quick.c, rows.c) --------------------------------- */
 
 /* NULL: done. "": it waits for a row. Else the SQLSTATE of its error. */
 const char *sim_sql_statement(struct sim_sql_session *, int statement,

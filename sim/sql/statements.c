@@ -8,63 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/sql/sql.h"
+#include "sim/sql/statements_i.h"
 
 #define DIVISION "22012" /* a guard */
-#define WAITS    ""
-
-struct st {
-    struct sim_sql_session *s;
-    const struct sim_sql_param *p; /* from 0 on: $1 is p[0] */
-    struct snib__buf *out;         /* rows: their count, then values */
-};
 
 /* -- parameters and values ---------------------------------------------------- */
-
-static int name_of(const struct sim_sql_param *p)
-{
-    for (int n = 0; n < SIM_NAMES; n++) {
-        if (p->size == strlen(sim_names[n]) &&
-            !memcmp(p->p, sim_names[n], p->size)) {
-            return n;
-        }
-    }
-    abort(); /* nobody locks another one */
-}
 
 static bool is_null(const struct sim_sql_param *p)
 {
     return p->kind == SNIB__SQL_PARAM_NULL;
 }
 
-static void id_of(const struct sim_sql_param *p, uint64_t ret[2])
-{
-    ret[0] = ret[1] = 0;
-    if (p->size == 16) {
-        memcpy(ret, p->p, 16);
-        ret[0] = be64toh(ret[0]);
-        ret[1] = be64toh(ret[1]);
-    }
-}
-
-static void put_null(struct st *t)
+static void put_null(struct sim_sql_st *t)
 {
     sim_put(t->out, SNIB__SQL_PARAM_NULL);
 }
 
-static void put_int(struct st *t, int64_t n)
-{
-    sim_put(t->out, SNIB__SQL_PARAM_INT);
-    sim_put(t->out, n);
-}
-
-static void put_bytes(struct st *t, const void *p, size_t size)
+static void put_bytes(struct sim_sql_st *t, const void *p, size_t size)
 {
     sim_put(t->out, SNIB__SQL_PARAM_BYTES);
     sim_put_bytes(t->out, p, size);
 }
 
-static void put_id(struct st *t, const uint64_t id[2])
+static void put_id(struct sim_sql_st *t, const uint64_t id[2])
 {
     uint64_t v[2] = {htobe64(id[0]), htobe64(id[1])};
     if (id[0] || id[1]) {
@@ -74,110 +40,23 @@ static void put_id(struct st *t, const uint64_t id[2])
     }
 }
 
-/* -- rows --------------------------------------------------------------------- */
-
-static struct sim_key key_of(snib__key_kind kind, int name)
-{
-    return (struct sim_key){.kind = (int)kind, .name = name};
-}
-
-static struct sim_key claim_key(const struct st *t, int name, int request)
-{
-    struct sim_key key = key_of(SNIB__KEY_CLAIM, name);
-    id_of(&t->p[request], key.request);
-    return key;
-}
-
-static const struct sim_row *lock_row(const struct st *t, int name)
-{
-    struct sim_key key = key_of(SNIB__KEY_LOCK, name);
-    return sim_sql_row(t->s, &key);
-}
-
 static uint64_t stamp_of(const struct sim_row *row)
 {
     return row ? row->stamp : 0;
 }
 
-/* Who holds exclusively; NULL: nobody. */
-static const struct sim_row *holder_row(const struct st *t, int name)
-{
-    const struct sim_row *row = NULL;
-    while ((row = sim_sql_next_row(t->s, row))) {
-        if (row->key.kind == SNIB__KEY_CLAIM && row->key.name == name &&
-            row->c.state == SNIB__HOLDS) {
-            return row;
-        }
-    }
-    return NULL;
-}
-
-static bool is_in_claim(const struct sim_row *row, int name)
-{
-    return row->key.kind == SNIB__KEY_CLAIM && row->key.name == name &&
-           row->c.state != SNIB__HOLDS;
-}
-
-static int claims_of(const struct st *t, int name)
-{
-    const struct sim_row *row = NULL;
-    int n = 0;
-    while ((row = sim_sql_next_row(t->s, row))) {
-        n += is_in_claim(row, name);
-    }
-    return n;
-}
-
-static int64_t arrivals_of(const struct sim_row *row)
-{
-    int64_t last = 0;
-    if (row) {
-        (void)snib__layout_arrivals(row->bytes, row->size, &last, NULL);
-    }
-    return last;
-}
-
-static void put_claim(struct st *t, const struct snib__stored_claim *c,
-                      const void *about, size_t size, uint64_t stamp, int name)
-{
-    struct sim_key key = key_of(SNIB__KEY_CLAIM, name);
-    struct snib__buf b;
-    memcpy(key.request, c->request, sizeof key.request);
-    snib__buf_init(&b, SIM_ROW_BYTES);
-    snib__layout_put_claim(&b, c, about, size);
-    sim_sql_put(t->s, &key, snib__buf_bytes(&b), snib__buf_size(&b), stamp);
-    snib__buf_free(&b);
-}
-
-static void put_lock(struct st *t, const struct snib__lock_row *l,
-                     uint64_t stamp, int name)
-{
-    struct sim_key key = key_of(SNIB__KEY_LOCK, name);
-    struct snib__buf b;
-    snib__buf_init(&b, SIM_ROW_BYTES);
-    snib__layout_put_lock(&b, l);
-    sim_sql_put(t->s, &key, snib__buf_bytes(&b), snib__buf_size(&b), stamp);
-    snib__buf_free(&b);
-}
-
-/* A row of the table "lock" is one, whatever of it is looked at. */
-static bool lock_name(struct st *t, int name)
-{
-    struct sim_key key = key_of(SNIB__KEY_LOCK, name);
-    return sim_sql_lock(t->s, &key);
-}
-
 /* -- a fetch ------------------------------------------------------------------- */
 
 /* Is the party of a barrier still there? Its connection would be. */
-static bool is_alive(const struct st *t, const struct snib__stored_claim *c)
+static bool is_alive(const struct sim_sql_st *t,
+                     const struct snib__stored_claim *c)
 {
     long long pid = strtoll(c->notifier, NULL, 10);
     return c->kind != SNIB_KIND_BARRIER || pid <= 0 ||
            sim_table_conn(t->s->table, (int)pid);
 }
 
-static void put_row(struct st *t, const struct sim_row *row)
+static void put_row(struct sim_sql_st *t, const struct sim_row *row)
 {
     struct snib__stored_claim c;
     const void *about = NULL;
@@ -190,28 +69,28 @@ static void put_row(struct st *t, const struct sim_row *row)
     }
     (void)snib__layout_claim(row->bytes, row->size, &c, &about, &size, NULL);
     put_id(t, c.request);
-    put_int(t, (int64_t)row->stamp);
-    put_int(t, c.id);
+    sim_sql_put_int(t, (int64_t)row->stamp);
+    sim_sql_put_int(t, c.id);
     put_id(t, c.client);
-    put_int(t, c.state);
-    put_int(t, c.kind);
-    put_int(t, c.permits);
-    put_int(t, c.reserve);
-    put_int(t, c.slot);
-    put_int(t, c.token);
-    put_int(t, c.floor);
-    put_int(t, c.rank);
+    sim_sql_put_int(t, c.state);
+    sim_sql_put_int(t, c.kind);
+    sim_sql_put_int(t, c.permits);
+    sim_sql_put_int(t, c.reserve);
+    sim_sql_put_int(t, c.slot);
+    sim_sql_put_int(t, c.token);
+    sim_sql_put_int(t, c.floor);
+    sim_sql_put_int(t, c.rank);
     put_id(t, c.upgrade_of);
-    put_int(t, c.lease.ns);
-    put_int(t, c.delay.ns);
-    put_int(t, c.since.ns);
-    put_int(t, c.until.ns);
+    sim_sql_put_int(t, c.lease.ns);
+    sim_sql_put_int(t, c.delay.ns);
+    sim_sql_put_int(t, c.since.ns);
+    sim_sql_put_int(t, c.until.ns);
     put_bytes(t, c.notifier, strlen(c.notifier));
     put_bytes(t, c.note, strlen(c.note));
     put_bytes(t, about, size);
 }
 
-static int64_t highest(const struct st *t)
+static int64_t highest(const struct sim_sql_st *t)
 {
     const struct sim_row *row = NULL;
     int64_t token = 0;
@@ -224,15 +103,16 @@ static int64_t highest(const struct st *t)
 }
 
 /* The first columns, which are the same in each row. */
-static void put_front(struct st *t, int name)
+static void put_front(struct sim_sql_st *t, int name)
 {
-    struct sim_key floor = key_of(SNIB__KEY_FLOOR, 0),
-                   arrivals = key_of(SNIB__KEY_ARRIVALS, name);
-    const struct sim_row *f = sim_sql_row(t->s, &floor), *l = lock_row(t, name);
+    struct sim_key floor = sim_sql_key_of(SNIB__KEY_FLOOR, 0),
+                   arrivals = sim_sql_key_of(SNIB__KEY_ARRIVALS, name);
+    const struct sim_row *f = sim_sql_row(t->s, &floor);
+    const struct sim_row *l = sim_sql_lock_row(t, name);
     const struct sim_row *a = sim_sql_row(t->s, &arrivals), *row = NULL;
     int64_t waiting = 0, last_rank = INT8_MIN, token = 0;
     while ((row = sim_sql_next_row(t->s, row))) {
-        if (is_in_claim(row, name) && row->c.state == SNIB__WAITS) {
+        if (sim_sql_is_in_claim(row, name) && row->c.state == SNIB__WAITS) {
             waiting++;
             last_rank = row->c.rank > last_rank ? row->c.rank : last_rank;
         }
@@ -240,39 +120,39 @@ static void put_front(struct st *t, int name)
     if (f) {
         (void)snib__layout_floor(f->bytes, f->size, &token, NULL);
     }
-    put_int(t, t->s->us);
-    put_int(t, (int64_t)t->s->table->epoch);
-    put_int(t, token);
-    put_int(t, f ? (int64_t)f->stamp : 1);
-    put_int(t, t->p[3].n ? highest(t) : 0);
-    put_int(t, (int64_t)stamp_of(l));
-    put_int(t, l ? l->l.token : 0);
-    put_int(t, l ? l->l.params.size : -1);
-    put_int(t, l ? l->l.params.latch : 0);
-    put_int(t, arrivals_of(a));
-    put_int(t, (int64_t)stamp_of(a));
-    put_int(t, claims_of(t, name));
-    put_int(t, waiting > t->p[2].n ? waiting : 0);
-    put_int(t, waiting > t->p[2].n ? last_rank : 0);
-    put_row(t, holder_row(t, name));
+    sim_sql_put_int(t, t->s->us);
+    sim_sql_put_int(t, (int64_t)t->s->table->epoch);
+    sim_sql_put_int(t, token);
+    sim_sql_put_int(t, f ? (int64_t)f->stamp : 1);
+    sim_sql_put_int(t, t->p[3].n ? highest(t) : 0);
+    sim_sql_put_int(t, (int64_t)stamp_of(l));
+    sim_sql_put_int(t, l ? l->l.token : 0);
+    sim_sql_put_int(t, l ? l->l.params.size : -1);
+    sim_sql_put_int(t, l ? l->l.params.latch : 0);
+    sim_sql_put_int(t, sim_sql_arrivals_of(a));
+    sim_sql_put_int(t, (int64_t)stamp_of(a));
+    sim_sql_put_int(t, sim_sql_claims_of(t, name));
+    sim_sql_put_int(t, waiting > t->p[2].n ? waiting : 0);
+    sim_sql_put_int(t, waiting > t->p[2].n ? last_rank : 0);
+    put_row(t, sim_sql_holder_row(t, name));
 }
 
 /* How many waiters stand before this one? */
-static int64_t place_of(const struct st *t, const struct sim_row *one)
+static int64_t place_of(const struct sim_sql_st *t, const struct sim_row *one)
 {
     const struct sim_row *row = NULL;
     int64_t n = 0;
     while ((row = sim_sql_next_row(t->s, row))) {
-        n += is_in_claim(row, one->key.name) && row->c.state == SNIB__WAITS &&
-             sim_row_is_before(row, one);
+        n += sim_sql_is_in_claim(row, one->key.name) &&
+             row->c.state == SNIB__WAITS && sim_row_is_before(row, one);
     }
     return n;
 }
 
-static const char *do_fetch(struct st *t)
+static const char *do_fetch(struct sim_sql_st *t)
 {
-    int name = name_of(&t->p[0]), rows = 0;
-    struct sim_key asked = claim_key(t, name, 1);
+    int name = sim_sql_name_of(&t->p[0]), rows = 0;
+    struct sim_key asked = sim_sql_claim_key(t, name, 1);
     struct snib__buf all, *out = t->out;
     const struct sim_row *row = NULL;
     snib__buf_init(&all, SIM_SQL_BUF);
@@ -280,13 +160,14 @@ static const char *do_fetch(struct st *t)
     while ((row = sim_sql_next_row(t->s, row))) {
         bool asks =
             !memcmp(row->key.request, asked.request, sizeof asked.request);
-        if (!is_in_claim(row, name) || (row->c.state == SNIB__WAITS && !asks &&
-                                        place_of(t, row) >= t->p[2].n)) {
+        if (!sim_sql_is_in_claim(row, name) ||
+            (row->c.state == SNIB__WAITS && !asks &&
+             place_of(t, row) >= t->p[2].n)) {
             continue;
         }
         put_front(t, name);
         put_row(t, row);
-        put_int(t, is_alive(t, &row->c));
+        sim_sql_put_int(t, is_alive(t, &row->c));
         rows++;
     }
     if (!rows) {
@@ -309,16 +190,16 @@ static const char *do_fetch(struct st *t)
 
 /* -- guards -------------------------------------------------------------------- */
 
-static bool guard_holds(const struct st *t, int name)
+static bool guard_holds(const struct sim_sql_st *t, int name)
 {
     const struct sim_sql_param *p = t->p;
-    struct sim_key key = key_of(SNIB__KEY_ARRIVALS, name);
-    const struct sim_row *h = holder_row(t, name);
+    struct sim_key key = sim_sql_key_of(SNIB__KEY_ARRIVALS, name);
+    const struct sim_row *h = sim_sql_holder_row(t, name);
     uint64_t holder[2], absent[2];
-    id_of(&p[3], holder);
-    id_of(&p[5], absent);
+    sim_sql_id_of(&p[3], holder);
+    sim_sql_id_of(&p[5], absent);
     return (is_null(&p[1]) ||
-            stamp_of(lock_row(t, name)) == (uint64_t)p[1].n) &&
+            stamp_of(sim_sql_lock_row(t, name)) == (uint64_t)p[1].n) &&
            (is_null(&p[2]) ||
             stamp_of(sim_sql_row(t->s, &key)) == (uint64_t)p[2].n) &&
            (is_null(&p[3]) ||
@@ -329,42 +210,43 @@ static bool guard_holds(const struct st *t, int name)
            t->s->us <= p[6].n && (int64_t)t->s->table->epoch == p[7].n;
 }
 
-static const char *do_guard(struct st *t)
+static const char *do_guard(struct sim_sql_st *t)
 {
-    int name = name_of(&t->p[0]);
+    int name = sim_sql_name_of(&t->p[0]);
     if (!guard_holds(t, name)) {
         return DIVISION;
     }
-    return lock_name(t, name) ? NULL : WAITS;
+    return sim_sql_lock_name(t, name) ? NULL : SIM_SQL_WAITS;
 }
 
 /* A claim of the table of claims, with that stamp, locked. */
-static const char *claim_as_it_was(struct st *t, const struct sim_key *key,
-                                   int64_t stamp)
+static const char *claim_as_it_was(struct sim_sql_st *t,
+                                   const struct sim_key *key, int64_t stamp)
 {
     const struct sim_row *row = sim_sql_row(t->s, key);
-    if (!row || !is_in_claim(row, key->name) || row->stamp != (uint64_t)stamp) {
+    if (!row || !sim_sql_is_in_claim(row, key->name) ||
+        row->stamp != (uint64_t)stamp) {
         return DIVISION;
     }
-    return sim_sql_lock(t->s, key) ? NULL : WAITS;
+    return sim_sql_lock(t->s, key) ? NULL : SIM_SQL_WAITS;
 }
 
-static const char *do_guard_claim(struct st *t)
+static const char *do_guard_claim(struct sim_sql_st *t)
 {
-    struct sim_key key = claim_key(t, name_of(&t->p[0]), 1);
+    struct sim_key key = sim_sql_claim_key(t, sim_sql_name_of(&t->p[0]), 1);
     return claim_as_it_was(t, &key, t->p[2].n);
 }
 
-static const char *do_guard_no_claim(struct st *t)
+static const char *do_guard_no_claim(struct sim_sql_st *t)
 {
-    struct sim_key key = claim_key(t, name_of(&t->p[0]), 1);
+    struct sim_key key = sim_sql_claim_key(t, sim_sql_name_of(&t->p[0]), 1);
     const struct sim_row *row = sim_sql_row(t->s, &key);
-    return row && is_in_claim(row, key.name) ? DIVISION : NULL;
+    return row && sim_sql_is_in_claim(row, key.name) ? DIVISION : NULL;
 }
 
-static const char *do_floor(struct st *t, bool put)
+static const char *do_floor(struct sim_sql_st *t, bool put)
 {
-    struct sim_key key = key_of(SNIB__KEY_FLOOR, 0);
+    struct sim_key key = sim_sql_key_of(SNIB__KEY_FLOOR, 0);
     const struct sim_row *row = sim_sql_row(t->s, &key);
     uint64_t stamp = (uint64_t)t->p[put ? 2 : 0].n;
     struct snib__buf b;
@@ -372,7 +254,7 @@ static const char *do_floor(struct st *t, bool put)
         return DIVISION;
     }
     if (!sim_sql_lock(t->s, &key)) {
-        return WAITS;
+        return SIM_SQL_WAITS;
     }
     if (put) {
         snib__buf_init(&b, SIM_ROW_BYTES);
@@ -388,16 +270,16 @@ static const char *do_floor(struct st *t, bool put)
 
 /* The columns of a claim from parameter `at` on; *ret: the next one. holder: but
  * for STATE, SLOT and NOTE. */
-static struct snib__stored_claim claim_from(const struct st *t, int at,
+static struct snib__stored_claim claim_from(const struct sim_sql_st *t, int at,
                                             bool holder, uint64_t *ret_stamp,
                                             const struct sim_sql_param **about)
 {
     const struct sim_sql_param *p = &t->p[at];
     struct snib__stored_claim c = {.state = SNIB__HOLDS};
-    id_of(p++, c.request);
+    sim_sql_id_of(p++, c.request);
     *ret_stamp = (uint64_t)(p++)->n;
     c.id = (p++)->n;
-    id_of(p++, c.client);
+    sim_sql_id_of(p++, c.client);
     c.state = holder ? SNIB__HOLDS : (int)(p++)->n;
     c.kind = (snib_kind)(p++)->n;
     c.permits = (uint32_t)(p++)->n;
@@ -406,7 +288,7 @@ static struct snib__stored_claim claim_from(const struct st *t, int at,
     c.token = (p++)->n;
     c.floor = (p++)->n;
     c.rank = (int)(p++)->n;
-    id_of(p++, c.upgrade_of);
+    sim_sql_id_of(p++, c.upgrade_of);
     c.lease.ns = (p++)->n;
     c.delay.ns = (p++)->n;
     c.since.ns = (p++)->n;
@@ -424,7 +306,7 @@ static struct snib__stored_claim claim_from(const struct st *t, int at,
 }
 
 /* The size or the latch has changed: the token tells when that was. */
-static int64_t token_of(const struct st *t, const struct sim_row *l)
+static int64_t token_of(const struct sim_sql_st *t, const struct sim_row *l)
 {
     const struct sim_sql_param *p = t->p;
     int64_t was = l ? l->l.token : 0, token = is_null(&p[2]) ? was : p[2].n;
@@ -434,9 +316,9 @@ static int64_t token_of(const struct st *t, const struct sim_row *l)
     return was >= 0 && params && clock > token ? clock : token;
 }
 
-static void put_arrivals(struct st *t, int name)
+static void put_arrivals(struct sim_sql_st *t, int name)
 {
-    struct sim_key key = key_of(SNIB__KEY_ARRIVALS, name);
+    struct sim_key key = sim_sql_key_of(SNIB__KEY_ARRIVALS, name);
     struct snib__buf b;
     snib__buf_init(&b, SIM_ROW_BYTES);
     snib__layout_put_arrivals(&b, t->p[5].n);
@@ -446,9 +328,9 @@ static void put_arrivals(struct st *t, int name)
 }
 
 /* The columns h_… are set, or emptied. */
-static void set_holder(struct st *t, int name)
+static void set_holder(struct sim_sql_st *t, int name)
 {
-    const struct sim_row *h = holder_row(t, name);
+    const struct sim_row *h = sim_sql_holder_row(t, name);
     const struct sim_sql_param *about;
     uint64_t stamp;
     if (h) {
@@ -457,23 +339,23 @@ static void set_holder(struct st *t, int name)
     }
     if (!is_null(&t->p[9])) {
         struct snib__stored_claim c = claim_from(t, 9, true, &stamp, &about);
-        put_claim(t, &c, about->p, about->size, stamp, name);
+        sim_sql_put_claim(t, &c, about->p, about->size, stamp, name);
     }
 }
 
-static const char *do_put_lock(struct st *t)
+static const char *do_put_lock(struct sim_sql_st *t)
 {
     const struct sim_sql_param *p = t->p;
-    int name = name_of(&p[0]);
-    const struct sim_row *l = lock_row(t, name);
-    if (!lock_name(t, name)) {
-        return WAITS;
+    int name = sim_sql_name_of(&p[0]);
+    const struct sim_row *l = sim_sql_lock_row(t, name);
+    if (!sim_sql_lock_name(t, name)) {
+        return SIM_SQL_WAITS;
     }
     if (!is_null(&p[1])) {
         struct snib__lock_row row = {
             .token = token_of(t, l),
             .params = {.size = p[3].n, .latch = p[4].n}};
-        put_lock(t, &row, (uint64_t)p[1].n, name);
+        sim_sql_put_lock(t, &row, (uint64_t)p[1].n, name);
     }
     if (!is_null(&p[5])) {
         put_arrivals(t, name);
@@ -484,39 +366,39 @@ static const char *do_put_lock(struct st *t)
     return NULL;
 }
 
-static const char *do_add_claim(struct st *t)
+static const char *do_add_claim(struct sim_sql_st *t)
 {
     const struct sim_sql_param *about;
     uint64_t stamp;
-    struct sim_key key = claim_key(t, name_of(&t->p[0]), 1);
+    struct sim_key key = sim_sql_claim_key(t, sim_sql_name_of(&t->p[0]), 1);
     struct snib__stored_claim c = claim_from(t, 1, false, &stamp, &about);
     if (!sim_sql_lock(t->s, &key)) {
-        return WAITS;
+        return SIM_SQL_WAITS;
     }
     const struct sim_row *row = sim_sql_row(t->s, &key);
-    if (row && is_in_claim(row, key.name)) {
+    if (row && sim_sql_is_in_claim(row, key.name)) {
         return "23505";
     }
-    put_claim(t, &c, about->p, about->size, stamp, key.name);
+    sim_sql_put_claim(t, &c, about->p, about->size, stamp, key.name);
     return NULL;
 }
 
-static const char *do_put_claim(struct st *t)
+static const char *do_put_claim(struct sim_sql_st *t)
 {
     const struct sim_sql_param *about;
     uint64_t stamp;
-    struct sim_key key = claim_key(t, name_of(&t->p[0]), 1);
+    struct sim_key key = sim_sql_claim_key(t, sim_sql_name_of(&t->p[0]), 1);
     const char *state = claim_as_it_was(t, &key, t->p[22].n);
     if (!state) {
         struct snib__stored_claim c = claim_from(t, 1, false, &stamp, &about);
-        put_claim(t, &c, about->p, about->size, stamp, key.name);
+        sim_sql_put_claim(t, &c, about->p, about->size, stamp, key.name);
     }
     return state;
 }
 
-static const char *do_delete_claim(struct st *t)
+static const char *do_delete_claim(struct sim_sql_st *t)
 {
-    struct sim_key key = claim_key(t, name_of(&t->p[0]), 1);
+    struct sim_key key = sim_sql_claim_key(t, sim_sql_name_of(&t->p[0]), 1);
     const char *state = claim_as_it_was(t, &key, t->p[2].n);
     if (!state) {
         sim_sql_delete(t->s, &key);
@@ -530,21 +412,21 @@ static bool only_remembers(const struct sim_row *row)
            row->c.state == SNIB__UNRESPONSIVE || row->c.state == SNIB__REVOKED;
 }
 
-static const char *do_sweep(struct st *t)
+static const char *do_sweep(struct sim_sql_st *t)
 {
-    int name = name_of(&t->p[0]);
+    int name = sim_sql_name_of(&t->p[0]);
     const struct sim_row *row = NULL;
     struct sim_key dead[SIM_BOOK];
     int n = 0;
     while ((row = sim_sql_next_row(t->s, row)) && n < SIM_BOOK) {
-        if (is_in_claim(row, name) && only_remembers(row) &&
+        if (sim_sql_is_in_claim(row, name) && only_remembers(row) &&
             row->c.until.ns <= t->p[1].n) {
             dead[n++] = row->key;
         }
     }
     for (int i = 0; i < n; i++) {
         if (!sim_sql_lock(t->s, &dead[i])) {
-            return WAITS;
+            return SIM_SQL_WAITS;
         }
     }
     while (n-- > 0) {
@@ -553,211 +435,20 @@ static const char *do_sweep(struct st *t)
     return NULL;
 }
 
-/* -- the short way ---------------------------------------------------------------- */
-
-/* What a statement of the short way has done is said when it is committed. */
-static void done(struct st *t, const struct sim_seen *seen)
-{
-    struct sim_sql_session *s = t->s;
-    if (!s->has_act) {
-        s->act.node = 0;
-        s->act.everywhere = s->act.several = s->act.all = false;
-        s->act.missed = -1;
-        s->act.count = 0;
-        s->has_act = true;
-    }
-    s->act.part[s->act.count] = *seen;
-    s->act.part[s->act.count++].now_ms = s->us / 1000;
-}
-
-static struct sim_seen seen_of(const struct st *t, enum sim_deed deed,
-                               enum sim_said said, int name,
-                               const struct snib__stored_claim *c)
-{
-    struct sim_seen s = {.deed = deed, .said = said, .name = name};
-    s.class = 128 + c->rank;
-    sim_id_text(c->client, s.client);
-    sim_id_text(c->request, s.request);
-    s.at = t->s->table->server->world->t;
-    return s;
-}
-
-static void answer(struct st *t, const int64_t v[], int columns)
-{
-    sim_put(t->out, 1);
-    sim_put(t->out, columns);
-    for (int i = 0; i < columns; i++) {
-        put_int(t, v[i]);
-    }
-}
-
-static const char *nothing(struct st *t)
-{
-    sim_put(t->out, 0);
-    sim_put(t->out, 0);
-    return NULL;
-}
-
-static int64_t end_of(const struct sim_row *h)
-{
-    return h->c.until.ns + (h->c.delay.ns > 0 ? h->c.delay.ns : 0);
-}
-
-static int64_t token_clock(int64_t us)
-{
-    return us / 1000 * 1024 + us % 1000 * 1024 / 1000;
-}
-
-static bool is_free(const struct st *t, int name)
-{
-    const struct sim_sql_param *p = t->p;
-    const struct sim_row *l = lock_row(t, name), *h = holder_row(t, name);
-    int64_t us = t->s->us, clock = token_clock(us);
-    return l && l->stamp && !claims_of(t, name) && !l->l.params.latch &&
-           l->l.token >= 0 && l->l.token < SNIB__TOKEN_END && us <= p[13].n &&
-           p[7].n <= clock + INT64_C(88473600000) &&
-           (!h || end_of(h) <= us * 1000);
-}
-
-static const char *do_acquire(struct st *t)
-{
-    const struct sim_sql_param *p = t->p;
-    int name = name_of(&p[0]);
-    if (!is_free(t, name)) {
-        return nothing(t);
-    }
-    if (!lock_name(t, name)) {
-        return WAITS;
-    }
-    struct snib__lock_row l = lock_row(t, name)->l;
-    struct sim_key key = key_of(SNIB__KEY_ARRIVALS, name);
-    const struct sim_row *h = holder_row(t, name);
-    int64_t us = t->s->us, clock = token_clock(us), token = l.token + 1;
-    token = clock > token ? clock : token;
-    token = p[7].n + 1 > token ? p[7].n + 1 : token;
-    struct snib__stored_claim c = {.id =
-                                       arrivals_of(sim_sql_row(t->s, &key)) + 1,
-                                   .state = SNIB__HOLDS,
-                                   .kind = (snib_kind)p[4].n,
-                                   .permits = (uint32_t)p[5].n,
-                                   .reserve = (uint32_t)p[6].n,
-                                   .token = token,
-                                   .floor = p[7].n,
-                                   .rank = (int)p[8].n,
-                                   .lease = {p[9].n},
-                                   .delay = {p[10].n},
-                                   .since = {us * 1000},
-                                   .until = {us * 1000 + p[9].n}};
-    id_of(&p[2], c.request);
-    id_of(&p[3], c.client);
-    snprintf(c.notifier, sizeof c.notifier, "%.*s", (int)p[11].size,
-             (const char *)p[11].p);
-    if (h) {
-        struct sim_key over = h->key;
-        sim_sql_delete(t->s, &over);
-    }
-    l.token = token + p[6].n;
-    put_lock(t, &l, (uint64_t)p[1].n, name);
-    put_claim(t, &c, p[12].p, p[12].size, (uint64_t)p[1].n, name);
-    struct sim_seen seen =
-        seen_of(t, SIM_DID_ACQUIRE, SIM_SAID_GRANTED, name, &c);
-    seen.given = token;
-    done(t, &seen);
-    answer(t, (int64_t[]){token, us}, 2);
-    return NULL;
-}
-
-/* The claim that is to be renewed: that of the name's row, or of one who shares. */
-static const struct sim_row *renewable(const struct st *t, int name, bool share)
-{
-    const struct sim_sql_param *p = t->p;
-    struct sim_key key = claim_key(t, name, 1);
-    const struct sim_row *row = sim_sql_row(t->s, &key);
-    bool right = row && (share ? row->c.state == SNIB__SHARES
-                               : row->c.state == SNIB__HOLDS);
-    return right && (p[2].n == row->c.token || (!share && !p[2].n)) &&
-                   row->c.until.ns > t->s->us * 1000
-               ? row
-               : NULL;
-}
-
-static const char *do_renew(struct st *t, bool share)
-{
-    const struct sim_sql_param *p = t->p;
-    int name = name_of(&p[0]);
-    const struct sim_row *row = renewable(t, name, share);
-    uint64_t client[2];
-    if (!row) {
-        return nothing(t);
-    }
-    struct sim_key key = row->key;
-    if (!(share ? sim_sql_lock(t->s, &key) : lock_name(t, name))) {
-        return WAITS;
-    }
-    struct snib__stored_claim c;
-    const void *about;
-    size_t size;
-    uint8_t copy[SIM_ROW_BYTES];
-    (void)snib__layout_claim(row->bytes, row->size, &c, &about, &size, NULL);
-    memcpy(copy, about, size);
-    int64_t until = t->s->us * 1000 + p[4].n;
-    c.lease.ns = p[4].n;
-    c.until.ns = until > c.until.ns ? until : c.until.ns;
-    id_of(&p[6], client);
-    if (!memcmp(client, c.client, sizeof client)) {
-        snprintf(c.notifier, sizeof c.notifier, "%.*s", (int)p[5].size,
-                 (const char *)p[5].p);
-    }
-    put_claim(t, &c, copy, size, (uint64_t)p[3].n, name);
-    /* Without a token it is a waiter, that asks whether it was granted. */
-    bool confirms = !p[2].n;
-    struct sim_seen seen =
-        seen_of(t, confirms ? SIM_DID_ACQUIRE : SIM_DID_RENEW,
-                confirms ? SIM_SAID_GRANTED : SIM_SAID_DONE, name, &c);
-    seen.token = p[2].n;
-    seen.lease_ms = p[4].n / 1000000;
-    seen.given = c.token;
-    done(t, &seen);
-    answer(t, (int64_t[]){c.token, t->s->us, c.reserve, c.permits, c.slot},
-           share ? 5 : 4);
-    return NULL;
-}
-
-static const char *do_release(struct st *t)
-{
-    const struct sim_sql_param *p = t->p;
-    int name = name_of(&p[0]);
-    const struct sim_row *h = holder_row(t, name), *l = lock_row(t, name);
-    uint64_t id[2];
-    id_of(&p[1], id);
-    if (!h || !l || memcmp(h->key.request, id, sizeof id) ||
-        h->c.token != p[2].n || h->c.until.ns <= t->s->us * 1000 ||
-        claims_of(t, name)) {
-        return nothing(t);
-    }
-    if (!lock_name(t, name)) {
-        return WAITS;
-    }
-    struct sim_key key = h->key;
-    struct sim_seen seen =
-        seen_of(t, SIM_DID_RELEASE, SIM_SAID_ENDED, name, &h->c);
-    struct snib__lock_row row = l->l;
-    seen.token = p[2].n;
-    sim_sql_delete(t->s, &key);
-    put_lock(t, &row, (uint64_t)p[3].n, name);
-    done(t, &seen);
-    answer(t, (int64_t[]){0, t->s->us}, 2);
-    return NULL;
-}
-
 /* -- the rest -------------------------------------------------------------------- */
 
+static const char *do_lock(struct sim_sql_st *t)
+{
+    int name = sim_sql_name_of(&t->p[0]);
+    return sim_sql_lock_name(t, name) ? NULL : SIM_SQL_WAITS;
+}
+
 /* Who listens is told, if what it is told of is there. */
-static const char *do_notify(struct st *t)
+static const char *do_notify(struct sim_sql_st *t)
 {
     struct sim_table *table = t->s->table;
     const struct sim_sql_param *p = t->p;
-    struct sim_key key = claim_key(t, name_of(&p[2]), 3);
+    struct sim_key key = sim_sql_claim_key(t, sim_sql_name_of(&p[2]), 3);
     const struct sim_row *row = sim_sql_row(t->s, &key);
     struct snib__buf b;
     if (!row || (row->c.state != SNIB__HOLDS && row->c.state != SNIB__SHARES &&
@@ -777,14 +468,14 @@ static const char *do_notify(struct st *t)
     return NULL;
 }
 
-static const char *do_settings(struct st *t)
+static const char *do_settings(struct sim_sql_st *t)
 {
-    answer(t, (int64_t[]){t->s->conn, 0, t->s->us, (int64_t)t->s->table->epoch},
-           4);
+    int64_t said[] = {t->s->conn, 0, t->s->us, (int64_t)t->s->table->epoch};
+    sim_sql_answer(t, said, 4);
     return NULL;
 }
 
-static const char *do_transaction(struct st *t, int statement)
+static const char *do_transaction(struct sim_sql_st *t, int statement)
 {
     struct sim_sql_session *s = t->s;
     if (statement == SNIB__SQL_DO_COMMIT && s->explicitly) {
@@ -808,7 +499,7 @@ bool sim_sql_writes(int statement)
 const char *sim_sql_statement(struct sim_sql_session *s, int statement,
                               const struct sim_sql_param p[], int params)
 {
-    struct st t = {.s = s, .p = p, .out = &s->reply};
+    struct sim_sql_st t = {.s = s, .p = p, .out = &s->reply};
     (void)params;
     switch (statement) {
     case SNIB__SQL_DO_BEGIN:
@@ -823,7 +514,7 @@ const char *sim_sql_statement(struct sim_sql_session *s, int statement,
     case SNIB__SQL_DO_MAKE_ROW:
         return NULL;
     case SNIB__SQL_DO_LOCK:
-        return lock_name(&t, name_of(&p[0])) ? NULL : WAITS;
+        return do_lock(&t);
     case SNIB__SQL_DO_FETCH:
         return do_fetch(&t);
     case SNIB__SQL_DO_GUARD:
@@ -847,12 +538,12 @@ const char *sim_sql_statement(struct sim_sql_session *s, int statement,
     case SNIB__SQL_DO_SWEEP:
         return do_sweep(&t);
     case SNIB__SQL_DO_ACQUIRE:
-        return do_acquire(&t);
+        return sim_sql_acquire(&t);
     case SNIB__SQL_DO_RENEW:
     case SNIB__SQL_DO_RENEW_SHARE:
-        return do_renew(&t, statement == SNIB__SQL_DO_RENEW_SHARE);
+        return sim_sql_renew(&t, statement == SNIB__SQL_DO_RENEW_SHARE);
     case SNIB__SQL_DO_RELEASE:
-        return do_release(&t);
+        return sim_sql_release(&t);
     case SIM_SQL_SETTINGS:
         return do_settings(&t);
     case SIM_SQL_NOTIFY:

@@ -170,16 +170,14 @@ def missing(what):
     return ""
 
 
-class Foreign:
-    """One such process, with one lock."""
+class Lines:
+    """A process that is told lines, and says lines."""
 
-    def __init__(self, command, *args):
-        self.child = process.spawn([*command, *map(str, args)],
-                                   stdin=subprocess.PIPE,
+    def __init__(self, command):
+        self.child = process.spawn(command, stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL)
         self.buffer = b""
-        assert self.line(60) == "ready"
 
     def say(self, line):
         self.child.stdin.write((line + "\n").encode())
@@ -204,12 +202,6 @@ class Foreign:
         self.say(line)
         return self.line(timeout)
 
-    def lock(self):
-        assert self.do("lock") == "locked"
-
-    def unlock(self):
-        assert self.do("unlock") == "unlocked"
-
     def freeze(self):
         self.child.send_signal(signal.SIGSTOP)
 
@@ -224,3 +216,17 @@ class Foreign:
 
     def __exit__(self, *exc):
         self.close()
+
+
+class Foreign(Lines):
+    """One such process, with one lock."""
+
+    def __init__(self, command, *args):
+        super().__init__([*command, *map(str, args)])
+        assert self.line(60) == "ready"
+
+    def lock(self):
+        assert self.do("lock") == "locked"
+
+    def unlock(self):
+        assert self.do("unlock") == "unlocked"

@@ -1,21 +1,16 @@
 """The same lock at the same moment as who takes PostgreSQL's advisory locks by
-hand (?dialect=advisory): psql, which is libpq's own client.
-
-The mixed counter is a file to which both sides add one by reading, a pause and
-writing, under the lock: whatever is lost, two were inside at once.
-"""
+hand (?dialect=advisory): psql, which is libpq's own client."""
 
 import os
 import re
-import select
 import statistics
 import subprocess
-import threading
 import time
 
 import pytest
 
-from harness import process
+from counters import Counter
+from harness.foreign import Lines
 from harness.postgres_server import PostgresServer, postgres_missing
 from harness.stream_proxy import StreamProxy
 from harness.wait import stays, wait_until
@@ -28,38 +23,17 @@ WAKE_S = 0.05
 KEY = "-576242034,-1690517505"
 
 
-class Psql:
+class Psql(Lines):
     """A session that says what it is told, and one line for each answer."""
 
     def __init__(self, server):
-        self.child = process.spawn(
+        super().__init__(
             ["psql", "-XAtq", "-h", "127.0.0.1", "-p", str(server.port), "-U",
-             "snib", "-d", "snib"], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.buffer = b""
+             "snib", "-d", "snib"])
         self.pid = self.do("SELECT pg_backend_pid()")
 
-    def say(self, statement):
-        self.child.stdin.write((statement + ";\n").encode())
-        self.child.stdin.flush()
-
-    def line(self, timeout=30):
-        while b"\n" not in self.buffer:
-            ready, _, _ = select.select([self.child.stdout], [], [], timeout)
-            assert ready, "it says nothing"
-            piece = os.read(self.child.stdout.fileno(), 65536)
-            assert piece, "it has ended"
-            self.buffer += piece
-        line, self.buffer = self.buffer.split(b"\n", 1)
-        return line.decode()
-
-    def do(self, statement, timeout=30):
-        self.say(statement)
-        return self.line(timeout)
-
-    def says_nothing(self):
-        ready, _, _ = select.select([self.child.stdout], [], [], 0)
-        return not ready and not self.buffer
+    def say(self, line):
+        super().say(line + ";")
 
     def ask_lock(self):
         self.say(f"SELECT 'locked' || pg_advisory_lock({KEY})::text")
@@ -73,9 +47,6 @@ class Psql:
 
     def unlock(self):
         assert self.do(f"SELECT pg_advisory_unlock({KEY})") == "t"
-
-    def close(self):
-        process.kill(self.child)
 
 
 @pytest.fixture(scope="module")
@@ -156,48 +127,22 @@ def test_each_release_wakes_the_other_side(base, drivers, bare):
     assert statistics.median(woken[1::2]) < WAKE_S, woken
 
 
-def add_one(path):
-    with open(path, encoding="ascii") as file:
-        number = int(file.read())
-    time.sleep(0.002)
-    with open(path, "w", encoding="ascii") as file:
-        file.write(f"{number + 1}\n")
-
-
-def count(driver, path, times, tokens):
-    for _ in range(times):
-        grant = driver.acquire("nightly", wait_ms=60000, timeout=70)
-        tokens.append(grant.token)
-        add_one(path)
-        grant.release()
-
-
-def count_bare(psql, path, times):
+def count_bare(psql, counter, times):
     for _ in range(times):
         psql.lock()
-        add_one(path)
+        counter.add_one()
         psql.unlock()
 
 
 def test_a_counter_that_both_increment_is_exact(base, drivers, bare, tmp_path):
-    path = str(tmp_path / "counter")
-    with open(path, "w", encoding="ascii") as file:
-        file.write("0\n")
+    counter = Counter(tmp_path)
     ours, theirs = [drivers(url(base)) for _ in range(3)], [bare(), bare()]
-    tokens, threads = [], []
-    for driver in ours:
-        driver.lock("nightly", lease_ms=10000)
-        threads.append(threading.Thread(target=count,
-                                        args=(driver, path, 60, tokens)))
+    counter.start_ours(ours, "nightly", 60)
     for psql in theirs:
-        threads.append(threading.Thread(target=count_bare,
-                                        args=(psql, path, 60)))
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    with open(path, encoding="ascii") as file:
-        assert file.read() == "300\n"
+        counter.start(count_bare, psql, counter, 60)
+    counter.join()
+    assert counter.number() == 300
+    tokens = counter.tokens
     assert len(tokens) == 180 and tokens == sorted(set(tokens))
     wait_until(lambda: held(base) == 0, what="all is given back")
 

@@ -1,9 +1,5 @@
 """The same lock at the same moment as etcd's own clients (?dialect=concurrency):
-`etcdctl lock`, and Go's concurrency.Mutex.
-
-Each mixed counter is a file to which both sides add one by reading, a pause and
-writing, under the lock: whatever is lost, two were inside at once.
-"""
+`etcdctl lock`, and Go's concurrency.Mutex."""
 
 import os
 import pathlib
@@ -11,11 +7,11 @@ import re
 import signal
 import statistics
 import subprocess
-import threading
 import time
 
 import pytest
 
+from counters import Counter
 from harness import process
 from harness.etcd_server import EtcdServer, etcd_missing
 from harness.foreign import Foreign, go_mutex, missing
@@ -134,56 +130,26 @@ def test_each_release_wakes_etcdctls_side_or_ours(one, drivers):
     assert statistics.median(woken[1::2]) < WAKE_S, woken
 
 
-def add_one(path):
-    with open(path, encoding="ascii") as file:
-        number = int(file.read())
-    time.sleep(0.002)
-    with open(path, "w", encoding="ascii") as file:
-        file.write(f"{number + 1}\n")
-
-
-def count(driver, path, times):
-    driver.lock("n", lease_ms=10000)
-    for _ in range(times):
-        grant = driver.acquire("n", wait_ms=60000, timeout=70)
-        add_one(path)
-        grant.release()
-
-
-def counts_with(path, ours, times, others):
-    """Our drivers count at once, each so often, while `others` runs."""
-    with open(path, "w", encoding="ascii") as file:
-        file.write("0\n")
-    threads = [threading.Thread(target=count, args=(each, path, times))
-               for each in ours]
-    for each in threads:
-        each.start()
-    theirs = others()
-    for each in threads:
-        each.join(120)
-    with open(path, encoding="ascii") as file:
-        assert int(file.read()) == theirs + times * len(ours)
+def adding_to(path, pause_s):
+    return f"n=$(cat {path}); sleep {pause_s}; echo $((n + 1)) > {path}"
 
 
 def test_a_counter_with_etcdctl_is_exact(one, drivers, tmp_path):
     """etcdctl runs a command under the lock, as snib run does."""
-    path = str(tmp_path / "counter")
-    script = f'n=$(cat {path}); sleep 0.005; echo $((n + 1)) > {path}'
-
-    def theirs():
-        for _ in range(25):
-            one.ctl("lock", "n", "--", "sh", "-c", script, timeout=60)
-        return 25
-    counts_with(path, [drivers(one.url + DIALECT) for _ in range(2)], 60, theirs)
+    counter = Counter(tmp_path)
+    script = adding_to(counter.path, 0.005)
+    counter.start_ours([drivers(one.url + DIALECT) for _ in range(2)], "n", 60)
+    for _ in range(25):
+        one.ctl("lock", "n", "--", "sh", "-c", script, timeout=60)
+    counter.join()
+    assert counter.number() == 145
 
 
 def test_snib_run_and_etcdctl_lock_run_one_at_a_time(one, tmp_path):
     if not SNIB:
         pytest.skip("no snib")
-    path = str(tmp_path / "counter")
-    with open(path, "w", encoding="ascii") as file:
-        file.write("0\n")
-    script = f'n=$(cat {path}); sleep 0.01; echo $((n + 1)) > {path}'
+    counter = Counter(tmp_path)
+    script = adding_to(counter.path, 0.01)
     env = {**os.environ, "SNIB_URL": one.url + DIALECT}
     with EtcdctlLock(one, "n") as theirs:
         theirs.locked()
@@ -197,13 +163,11 @@ def test_snib_run_and_etcdctl_lock_run_one_at_a_time(one, tmp_path):
         for _ in range(8):
             subprocess.run([SNIB, "run", "-q", "n", "--", "sh", "-c", script],
                            env=env, check=True)
-    thread = threading.Thread(target=ours)
-    thread.start()
+    counter.start(ours)
     for _ in range(8):
         one.ctl("lock", "n", "--", "sh", "-c", script, timeout=60)
-    thread.join(60)
-    with open(path, encoding="ascii") as file:
-        assert int(file.read()) == 16
+    counter.join()
+    assert counter.number() == 16
 
 
 # -- Go's concurrency.Mutex --------------------------------------------------------
@@ -235,16 +199,15 @@ def test_each_release_wakes_gos_side_or_ours(one, drivers, mutex):
 
 
 def test_a_counter_with_go_is_exact(one, drivers, mutex, tmp_path):
-    path = str(tmp_path / "counter")
-    go = [mutex("n") for _ in range(2)]
-
-    def theirs():
-        for each in go:
-            each.say(f"count {path} 60")
-        for each in go:
-            assert each.line(120) == "counted 60"
-        return 120
-    counts_with(path, [drivers(one.url + DIALECT) for _ in range(2)], 60, theirs)
+    counter = Counter(tmp_path)
+    theirs = [mutex("n") for _ in range(2)]
+    counter.start_ours([drivers(one.url + DIALECT) for _ in range(2)], "n", 60)
+    for each in theirs:
+        each.say(f"count {counter.path} 60")
+    for each in theirs:
+        assert each.line(120) == "counted 60"
+    counter.join()
+    assert counter.number() == 240
 
 
 def test_tokens_rise_over_the_grants_of_both(one, drivers, mutex):

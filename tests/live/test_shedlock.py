@@ -1,19 +1,15 @@
 """The same lock at the same moment as ShedLock's (?dialect=shedlock), in a
-PostgreSQL and in a MariaDB database, with ShedLock's own client.
-
-The mixed counter is a file to which both sides add one by reading, a pause and
-writing, under the lock: whatever is lost, two were inside at once.
-"""
+PostgreSQL and in a MariaDB database, with ShedLock's own client."""
 
 import os
 import re
 import statistics
 import subprocess
-import threading
 import time
 
 import pytest
 
+from counters import Counter
 from harness import mysql_server, postgres_server
 from harness.foreign import Foreign, missing, shedlock
 from harness.mysql_server import MysqlServer
@@ -187,44 +183,19 @@ def test_each_keeps_the_other_out_and_sees_its_release(base, drivers, theirs):
     assert statistics.median(woken) < POLL_S + 0.05, woken
 
 
-def add_one(path):
-    with open(path, encoding="ascii") as file:
-        number = int(file.read())
-    time.sleep(0.002)
-    with open(path, "w", encoding="ascii") as file:
-        file.write(f"{number + 1}\n")
-
-
-def count(driver, path, times, tokens):
-    for _ in range(times):
-        grant = driver.acquire("n", wait_ms=60000, timeout=70)
-        tokens.append(grant.token)
-        add_one(path)
-        grant.release()
-
-
 def test_a_counter_that_both_increment_is_exact(base, drivers, theirs,
                                                 tmp_path):
-    path = str(tmp_path / "counter")
-    with open(path, "w", encoding="ascii") as file:
-        file.write("0\n")
+    counter = Counter(tmp_path)
     ours = [drivers(url(base), request_ms=10000) for _ in range(3)]
     others = [theirs() for _ in range(2)]
-    tokens = []
-    for driver in ours:
-        driver.lock("n", lease_ms=10000)
     for other in others:
-        other.say(f"count {path} 30")
-    threads = [threading.Thread(target=count, args=(driver, path, 30, tokens))
-               for driver in ours]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+        other.say(f"count {counter.path} 30")
+    counter.start_ours(ours, "n", 30)
+    counter.join()
     for other in others:
         assert other.line(120) == "counted 30"
-    with open(path, encoding="ascii") as file:
-        assert file.read() == "150\n"
+    assert counter.number() == 150
+    tokens = counter.tokens
     assert len(tokens) == 90 and tokens == sorted(set(tokens))
 
 

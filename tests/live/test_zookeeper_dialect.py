@@ -1,18 +1,14 @@
 """The same lock at the same moment as Curator's own clients (?dialect=):
-InterProcessMutex, and InterProcessReadWriteLock.
-
-Each mixed counter is a file to which both sides add one by reading, a pause and
-writing, under the lock: whatever is lost, two were inside at once.
-"""
+InterProcessMutex, and InterProcessReadWriteLock."""
 
 import os
 import statistics
 import subprocess
-import threading
 import time
 
 import pytest
 
+from counters import Counter
 from harness.foreign import Foreign, curator, missing
 from harness.wait import stays, wait_until
 from harness.zookeeper_server import (ZookeeperError, ZookeeperServer,
@@ -116,41 +112,18 @@ def test_each_release_wakes_curators_side_or_ours(one, drivers, look, locks,
     assert statistics.median(woken[3::2]) < WAKE_S, woken
 
 
-def add_one(path):
-    with open(path, encoding="ascii") as file:
-        number = int(file.read())
-    time.sleep(0.002)
-    with open(path, "w", encoding="ascii") as file:
-        file.write(f"{number + 1}\n")
-
-
-def count(driver, name, path, times):
-    driver.lock(name, lease_ms=10000)
-    for _ in range(times):
-        grant = driver.acquire(name, wait_ms=60000, timeout=70)
-        add_one(path)
-        grant.release()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_counter_with_curator_is_exact(one, drivers, locks, name, tmp_path,
                                          kind):
-    path = str(tmp_path / "counter")
-    with open(path, "w", encoding="ascii") as file:
-        file.write("0\n")
+    counter = Counter(tmp_path)
     theirs = [locks(kind) for _ in range(2)]
-    ours = [threading.Thread(target=count, args=(
-        drivers(url(one, kind)), name, path, 60)) for _ in range(2)]
-    for each in ours:
-        each.start()
+    counter.start_ours([drivers(url(one, kind)) for _ in range(2)], name, 60)
     for each in theirs:
-        each.say(f"count {path} 60")
+        each.say(f"count {counter.path} 60")
     for each in theirs:
         assert each.line(120) == "counted 60"
-    for each in ours:
-        each.join(120)
-    with open(path, encoding="ascii") as file:
-        assert int(file.read()) == 240
+    counter.join()
+    assert counter.number() == 240
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -24,8 +24,7 @@ static void who_waits_asks_with_the_next_wait(void **state)
     waits(&rq);
     more[0] = asked();
     start(&more[0]);
-    hears_acquire(CALLERS, "0");
-    hears_confirm(CALLERS);
+    hears_asked("0");
     push(&rq, 1000, 3000, rq.store.sends[0].number);
     more[1] = asked();
     start(&more[1]);
@@ -53,17 +52,13 @@ static void a_poll_that_found_no_room_is_sent_once(void **state)
     struct snib__request rq, other = asked();
     waits(&rq);
     start(&other);
-    hears_acquire(CALLERS, "0");
-    hears_confirm(CALLERS);
+    hears_asked("0");
     pass(1600); /* its poll was due */
     grant_reply(CALLERS, 2000);
     says_acks(CALLERS, 2, LIFE);
     answered(&other, SNIB__DONE);
-    hears_acquire(CALLERS, "1");
-    hears_confirm(CALLERS);
-    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
-    says_acks(CALLERS, 2, LIFE);
-    answered(&rq, SNIB__QUEUED);
+    hears_asked("1");
+    keeps_its_place(&rq);
     pass(900);
     assert_false(heard(CALLERS));
 }
@@ -96,18 +91,8 @@ static void a_new_login_goes_behind_a_wait(void **state)
 static void a_release_goes_where_replicas_acknowledge(void **state)
 {
     (void)state;
-    struct snib__request rq, held, rel;
-    holds(&rq);
-    held = request(SNIB__RENEW);
-    held.background = true;
-    held.token = 1000;
-    renews(&held, CALLERS);
-    say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
-    says_acks(CALLERS, 2, LIFE);
-    answered(&held, SNIB__DONE);
-    greeted_in(BACKGROUND, OTHER);
-    renews(&held, BACKGROUND);
-    say(BACKGROUND, "*2\r\n:1790000000300\r\n:1\r\n");
+    struct snib__request held, rel;
+    renews_at_another(&held);
     assert_false(out.conn[CALLERS]->shut);
     says_acks(BACKGROUND, 2, OTHER);
     answered(&held, SNIB__DONE);
@@ -129,8 +114,7 @@ static void that_an_upgrade_is_over_needs_them_too(void **state)
         if (acks == 1) {
             greeted(CALLERS);
         }
-        hears_acquire(CALLERS, "0");
-        hears_confirm(CALLERS);
+        hears_asked("0");
         say(CALLERS, "*2\r\n:7\r\n:1790000000300\r\n");
         says_acks(CALLERS, acks, LIFE);
         answered(&rq, acks == 1 ? SNIB__UNKNOWN : SNIB__NO);
@@ -157,10 +141,7 @@ a_barrier_that_opened_needs_them_though_who_came_gives_up(void **state)
 {
     (void)state;
     struct snib__request rq, cancel;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 1, LIFE);
-    answered(&rq, SNIB__UNKNOWN);
+    lacks_a_replica(&rq);
     cancels(&cancel, &rq);
     hears_confirm(CALLERS);
     say(CALLERS, "*2\r\n:2\r\n:1000\r\n");
@@ -196,8 +177,7 @@ static void other_ends_need_none(void **state)
         if (k == 0) {
             greeted(CALLERS);
         }
-        hears_acquire(CALLERS, "0");
-        hears_confirm(CALLERS);
+        hears_asked("0");
         cancel = request(SNIB__CANCEL);
         cancel.id[0] = rq.id[0];
         cancel.id[1] = rq.id[1];
@@ -231,8 +211,7 @@ static void a_number_that_none_can_be_is_not_shown(void **state)
         if (k == 0) {
             greeted(CALLERS);
         }
-        hears_acquire(CALLERS, "0");
-        hears_confirm(CALLERS);
+        hears_asked("0");
         grant_reply(CALLERS, 1000);
         sayf(CALLERS, ":1\r\n:%s\r\n$54\r\nmaster_replid:%s\r\n", said[k],
              LIFE);
@@ -279,23 +258,13 @@ static void too_much_that_comes_meanwhile_is_told(void **state)
 static void a_server_without_wait_is_told_and_left_alone(void **state)
 {
     (void)state;
-    struct snib__request rq, again;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    sayf(CALLERS,
-         ":1\r\n-ERR unknown command 'WAIT', with args beginning with: '2'\r\n"
-         "$54\r\nmaster_replid:%s\r\n",
-         LIFE);
-    answered(&rq, SNIB__UNKNOWN);
+    struct snib__request rq;
+    stays_unknown(&rq, ":1\r\n-ERR unknown command 'WAIT', with args "
+                       "beginning with: '2'\r\n" INFO_OF_LIFE);
     assert_true(out.conn[CALLERS]->shut);
-    closed(CALLERS);
-    again = asked();
-    start(&again);
-    answered(&again, SNIB__NOT_APPLIED);
-    assert_int_equal(again.said.err, SNIB_ERR_CONFIG);
-    assert_non_null(strstr(error.text, "replicas= asks for WAIT, which this "
-                                       "server, or a proxy, does not know: "
-                                       "ERR unknown command 'WAIT'"));
+    refuses_the_next(SNIB_ERR_CONFIG,
+                     "replicas= asks for WAIT, which this server, or a proxy, "
+                     "does not know: ERR unknown command 'WAIT'");
     pass(1000);
     assert_false(out.conn[CALLERS]->open);
 }
@@ -305,30 +274,17 @@ static void what_is_refused_for_good_counts_beside_what_passes(void **state)
 {
     (void)state;
     struct snib__request rq;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    sayf(CALLERS, "-MISCONF x\r\n-NOPERM User u has no permissions to run the "
-                  "'wait' command"
-                  "\r\n-NOPERM User u has no permissions to run the 'info' "
-                  "command\r\n");
-    answered(&rq, SNIB__UNKNOWN);
-    closed(CALLERS);
-    rq = asked();
-    start(&rq);
-    answered(&rq, SNIB__NOT_APPLIED);
-    assert_int_equal(rq.said.err, SNIB_ERR_DENIED);
-    assert_non_null(strstr(error.text, "'wait'"));
+    stays_unknown(&rq, "-MISCONF x\r\n-NOPERM User u has no permissions to "
+                       "run the 'wait' command\r\n-NOPERM User u has no "
+                       "permissions to run the 'info' command\r\n");
+    refuses_the_next(SNIB_ERR_DENIED, "'wait'");
 }
 
 static void what_passes_by_itself_cuts_nothing(void **state)
 {
     (void)state;
     struct snib__request rq;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    sayf(CALLERS, "-BUSY Redis is busy\r\n:2\r\n$54\r\nmaster_replid:%s\r\n",
-         LIFE);
-    answered(&rq, SNIB__UNKNOWN);
+    stays_unknown(&rq, "-BUSY Redis is busy\r\n:2\r\n" INFO_OF_LIFE);
     assert_non_null(strstr(error.text, "BUSY"));
     assert_false(out.conn[CALLERS]->shut);
 }
@@ -338,13 +294,9 @@ static void other_refusals_of_wait_bar_nothing(void **state)
 {
     (void)state;
     struct snib__request rq;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    sayf(CALLERS,
-         ":1\r\n-UNBLOCKED force unblock from blocking operation, instance "
-         "state changed (master -> replica?)\r\n$54\r\nmaster_replid:%s\r\n",
-         LIFE);
-    answered(&rq, SNIB__UNKNOWN);
+    stays_unknown(&rq, ":1\r\n-UNBLOCKED force unblock from blocking "
+                       "operation, instance state changed (master -> "
+                       "replica?)\r\n" INFO_OF_LIFE);
     assert_true(out.conn[CALLERS]->shut);
     closed(CALLERS);
     rq = asked();

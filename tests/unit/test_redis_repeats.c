@@ -17,16 +17,12 @@ static void a_repeat_without_an_answer_says_what_was_before(void **state)
 {
     (void)state;
     struct snib__request rq;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 1, LIFE);
-    answered(&rq, SNIB__UNKNOWN);
+    lacks_a_replica(&rq);
     rq.resent = true;
     rq.limit = snib__after(now, snib__ms(200));
     start(&rq);
     pass(20);
-    hears_acquire(CALLERS, "0");
-    hears_confirm(CALLERS);
+    hears_asked("0");
     grant_reply(CALLERS, 1000);
     pass(179);
     silence();
@@ -45,13 +41,12 @@ static void what_is_asked_where_writes_are_refused_pauses(void **state)
     (void)state;
     struct snib__request rq, held;
     holds(&rq);
-    held = request(SNIB__RENEW);
-    held.token = 1000;
+    held = renewal();
     held.renew.only_asks = true;
     renews(&held, CALLERS);
     for (int k = 0; k < 3; k++) {
-        say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
-        say(CALLERS, "-MISCONF x\r\n:2\r\n$54\r\nmaster_replid:" LIFE "\r\n");
+        say(CALLERS, RENEWED);
+        say(CALLERS, "-MISCONF x\r\n:2\r\n" INFO_OF_LIFE);
         answered(&held, SNIB__UNKNOWN);
         assert_non_null(strstr(error.text, "MISCONF"));
         held.resent = true;
@@ -62,7 +57,7 @@ static void what_is_asked_where_writes_are_refused_pauses(void **state)
         assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
         hears_confirm(CALLERS);
     }
-    say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
+    say(CALLERS, RENEWED);
     says_acks(CALLERS, 2, LIFE);
     answered(&held, SNIB__DONE);
 }
@@ -72,10 +67,7 @@ static void a_repeat_that_pauses_says_what_was_before(void **state)
 {
     (void)state;
     struct snib__request rq;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 1, LIFE);
-    answered(&rq, SNIB__UNKNOWN);
+    lacks_a_replica(&rq);
     rq.resent = true;
     rq.limit = snib__after(now, snib__ms(5));
     start(&rq);
@@ -90,10 +82,7 @@ static void a_repeat_that_was_kept_back_says_that(void **state)
 {
     (void)state;
     struct snib__request rq, other = asked();
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 1, LIFE);
-    answered(&rq, SNIB__UNKNOWN);
+    lacks_a_replica(&rq);
     start(&other);
     hears_acquire(CALLERS, "0");
     rq.resent = true;
@@ -111,8 +100,7 @@ static void a_place_or_a_grant_ends_what_was_before(void **state)
     struct snib__request rq;
     waits(&rq);
     push(&rq, 1000, 3000, rq.store.sends[0].number);
-    hears_acquire(CALLERS, "1");
-    hears_confirm(CALLERS);
+    hears_asked("1");
     for (int acks = 1; acks <= 2; acks++) {
         grant_reply(CALLERS, 1000);
         says_acks(CALLERS, acks, LIFE);
@@ -120,8 +108,7 @@ static void a_place_or_a_grant_ends_what_was_before(void **state)
         rq.resent = true;
         start(&rq);
         pass(acks == 1 ? 20 : 0); /* after a grant at once */
-        hears_acquire(CALLERS, "1");
-        hears_confirm(CALLERS);
+        hears_asked("1");
     }
     grant_reply(CALLERS, 1000);
     says_acks(CALLERS, 1, LIFE);
@@ -129,11 +116,8 @@ static void a_place_or_a_grant_ends_what_was_before(void **state)
     rq.limit = snib__after(now, snib__ms(1900));
     start(&rq);
     pass(20);
-    hears_acquire(CALLERS, "1");
-    hears_confirm(CALLERS);
-    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
-    says_acks(CALLERS, 2, LIFE);
-    answered(&rq, SNIB__QUEUED);
+    hears_asked("1");
+    keeps_its_place(&rq);
     pass(1600);
     hears_acquire(CALLERS, "1");
     pass(280);
@@ -149,8 +133,7 @@ static void a_pushed_grant_is_asked_for(void **state)
     waits(&rq);
     push(&rq, 1000, 3000, rq.store.sends[0].number);
     silence();
-    hears_acquire(CALLERS, "1");
-    hears_confirm(CALLERS);
+    hears_asked("1");
     grant_reply(CALLERS, 1000);
     silence();
     says_acks(CALLERS, 2, LIFE);
@@ -165,18 +148,12 @@ static void a_message_during_a_poll_has_it_asked_again(void **state)
     struct snib__request rq;
     waits(&rq);
     pass(1600);
-    hears_acquire(CALLERS, "1");
-    hears_confirm(CALLERS);
+    hears_asked("1");
     push(&rq, 1000, 3000, rq.store.sends[0].number);
-    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
-    says_acks(CALLERS, 2, LIFE);
-    answered(&rq, SNIB__QUEUED);
+    keeps_its_place(&rq);
     pass(10);
-    hears_acquire(CALLERS, "1");
-    hears_confirm(CALLERS);
-    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
-    says_acks(CALLERS, 2, LIFE);
-    answered(&rq, SNIB__QUEUED);
+    hears_asked("1");
+    keeps_its_place(&rq);
     pass(900); /* once */
     assert_false(heard(CALLERS));
 }
@@ -196,11 +173,8 @@ static void an_old_message_hastens_no_repeat(void **state)
     start(&rq);
     pass(20);
     greeted_in(CALLERS, LIFE);
-    hears_acquire(CALLERS, "1");
-    hears_confirm(CALLERS);
-    say(CALLERS, "*4\r\n:2\r\n:1790000000300\r\n:1\r\n:20000\r\n");
-    says_acks(CALLERS, 2, LIFE);
-    answered(&rq, SNIB__QUEUED);
+    hears_asked("1");
+    keeps_its_place(&rq);
     pass(900);
     assert_false(heard(CALLERS));
 }

@@ -47,10 +47,7 @@ static void a_grant_that_too_few_have_is_unknown_and_says_why(void **state)
 {
     (void)state;
     struct snib__request rq;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    says_acks(CALLERS, 1, LIFE);
-    answered(&rq, SNIB__UNKNOWN);
+    lacks_a_replica(&rq);
     assert_int_equal(rq.said.err, SNIB_ERR_STORE);
     assert_true(rq.store.unconfirmed);
     assert_non_null(strstr(error.text,
@@ -77,31 +74,18 @@ static void without_a_write_nothing_counts(void **state)
 {
     (void)state;
     struct snib__request rq;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    sayf(CALLERS, ":0\r\n:2\r\n$54\r\nmaster_replid:%s\r\n", LIFE);
-    answered(&rq, SNIB__UNKNOWN);
+    stays_unknown(&rq, ":0\r\n:2\r\n" INFO_OF_LIFE);
     assert_true(out.conn[CALLERS]->shut);
 }
 
 static void a_right_to_wait_that_is_missing_is_told(void **state)
 {
     (void)state;
-    struct snib__request rq, again;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    sayf(CALLERS,
-         ":1\r\n-NOPERM this user has no permissions to run the 'wait' "
-         "command\r\n$54\r\nmaster_replid:%s\r\n",
-         LIFE);
-    answered(&rq, SNIB__UNKNOWN);
+    struct snib__request rq;
+    stays_unknown(&rq, ":1\r\n-NOPERM this user has no permissions to run the "
+                       "'wait' command\r\n" INFO_OF_LIFE);
     assert_true(out.conn[CALLERS]->shut);
-    closed(CALLERS);
-    again = asked();
-    start(&again);
-    answered(&again, SNIB__NOT_APPLIED);
-    assert_int_equal(again.said.err, SNIB_ERR_DENIED);
-    assert_non_null(strstr(error.text, "'wait'"));
+    refuses_the_next(SNIB_ERR_DENIED, "'wait'");
 }
 
 static void
@@ -109,13 +93,8 @@ a_server_that_takes_no_writes_for_a_while_keeps_its_connection(void **state)
 {
     (void)state;
     struct snib__request rq;
-    asks(&rq);
-    grant_reply(CALLERS, 1000);
-    sayf(CALLERS,
-         "-NOREPLICAS Not enough good replicas to write.\r\n:2\r\n"
-         "$54\r\nmaster_replid:%s\r\n",
-         LIFE);
-    answered(&rq, SNIB__UNKNOWN);
+    stays_unknown(&rq, "-NOREPLICAS Not enough good replicas to write.\r\n"
+                       ":2\r\n" INFO_OF_LIFE);
     assert_non_null(strstr(error.text, "NOREPLICAS"));
     assert_false(out.conn[CALLERS]->shut);
 }
@@ -148,10 +127,9 @@ static void a_renewal_that_too_few_have_is_none(void **state)
     (void)state;
     struct snib__request rq, held;
     holds(&rq);
-    held = request(SNIB__RENEW);
-    held.token = 1000;
+    held = renewal();
     renews(&held, CALLERS);
-    say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
+    say(CALLERS, RENEWED);
     silence();
     says_acks(CALLERS, 1, LIFE);
     answered(&held, SNIB__UNKNOWN);
@@ -176,8 +154,7 @@ static void whatever_a_renewal_is_told_needs_them(void **state)
     holds(&rq);
     for (int k = 0; k < 2 * (int)COUNT_OF(t); k++) {
         int acks = 1 + k % 2;
-        held = request(SNIB__RENEW);
-        held.token = 1000;
+        held = renewal();
         renews(&held, CALLERS);
         sayf(CALLERS, "*2\r\n:1790000000300\r\n:%d\r\n", t[k / 2].code);
         says_acks(CALLERS, acks, LIFE);
@@ -205,8 +182,7 @@ static void goes_of_any_length_keep_their_order(void **state)
                 if (count == 11) {
                     greeted(CALLERS);
                 }
-                hears_acquire(CALLERS, "0");
-                hears_confirm(CALLERS);
+                hears_asked("0");
             }
         }
         grant_reply(CALLERS, 1);
@@ -230,8 +206,7 @@ static void a_greeting_without_an_id_is_no_life(void **state)
     struct snib__request rq = asked();
     start(&rq);
     greeted_in(CALLERS, "");
-    hears_acquire(CALLERS, "0");
-    hears_confirm(CALLERS);
+    hears_asked("0");
     grant_reply(CALLERS, 1000);
     says_acks(CALLERS, 2, LIFE);
     answered(&rq, SNIB__UNKNOWN);
@@ -269,18 +244,8 @@ static void
 where_too_few_acknowledge_beside_another_primary_it_is_left(void **state)
 {
     (void)state;
-    struct snib__request rq, held;
-    holds(&rq);
-    held = request(SNIB__RENEW);
-    held.background = true;
-    held.token = 1000;
-    renews(&held, CALLERS); /* it takes the connection that there is */
-    say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
-    says_acks(CALLERS, 2, LIFE);
-    answered(&held, SNIB__DONE);
-    greeted_in(BACKGROUND, OTHER);
-    renews(&held, BACKGROUND);
-    say(BACKGROUND, "*2\r\n:1790000000300\r\n:1\r\n");
+    struct snib__request held;
+    renews_at_another(&held);
     says_acks(BACKGROUND, 1, OTHER);
     answered(&held, SNIB__UNKNOWN);
     assert_true(out.conn[BACKGROUND]->shut);
