@@ -3,6 +3,7 @@
 import contextlib
 import random
 import socket
+import time
 
 from .redis_server import RedisServer, free_port, redis_version
 from .resp import RedisError
@@ -229,8 +230,17 @@ class Cluster:
         old = self.home(name)
         new = self.replica(old)
         wait_until(self.whole, 20, "the replica follows")
-        new.command("CLUSTER", "FAILOVER")
-        wait_until(lambda: self._serves(new, name), 20, "a failover")
+        asked = 0.0
+
+        def served():
+            """The replica gives up after five seconds, and is asked again."""
+            nonlocal asked
+            if (time.monotonic() - asked > 6
+                    and new.command("ROLE")[0] == b"slave"):
+                new.command("CLUSTER", "FAILOVER")
+                asked = time.monotonic()
+            return self._serves(new, name)
+        wait_until(served, 60, "a failover")
         return new
 
     def _serves(self, server, name):

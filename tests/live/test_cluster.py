@@ -13,7 +13,7 @@ import time
 import pytest
 
 from harness.cluster import Cluster, slot_of
-from harness.redis_server import free_port, redis_missing
+from harness.redis_server import free_port, redis_missing, redis_version
 from harness.wait import stays, wait_until
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
@@ -185,7 +185,8 @@ def test_a_user_with_the_documented_rights(snib, calm):
         server.command("ACL", "SETUSER", "snib", "reset", "on", ">pw",
                        *documented())
     done = snib(url, "run", "n", "--", "true")
-    assert done.returncode == 77 and "cluster|nodes" in done.stderr, done
+    missing = "cluster|nodes" if redis_version() >= (7, 0) else "'cluster'"
+    assert done.returncode == 77 and missing in done.stderr, done
     for server in calm.servers:
         server.command("ACL", "SETUSER", "snib", "+cluster|nodes", "+asking")
     for name in spread(calm):
@@ -195,7 +196,7 @@ def test_a_user_with_the_documented_rights(snib, calm):
     for server in calm.servers:  # found out before anything is written
         server.command("ACL", "SETUSER", "snib", "-hset")
     done = snib(url, "run", "n", "--", "true")
-    assert done.returncode == 77 and "HSET" in done.stderr, done
+    assert done.returncode == 77 and "hset" in done.stderr.lower(), done
     done = snib(calm.url.replace("://", "://snib:bad@"), "try", "n")
     assert done.returncode == 77 and "WRONGPASS" in done.stderr, done
 
