@@ -10,26 +10,14 @@
 #include "store/rabbitmq/rabbitmq.h"
 
 static const struct snib__store_ops *const ops = &snib__rabbitmq_store_ops;
-static struct snib__store *store;
-static struct snib__out out;
-static struct snib__name *name;
-static struct snib_error e, said;
-static snib_instant now;
-static bool logs_in; /* the program gives the logins */
-static bool up;      /* the connection */
+#include "model_world.h"
+
 static bool mute;    /* the broker says nothing */
 static int refusals; /* so many connections are refused before one is not */
 static snib_instant spoke; /* the store has sent something */
 static char queue[MQ_QUEUE_MAX];
 
 /* -- the world ------------------------------------------------------------------ */
-
-static void input(snib__input_kind kind, const void *bytes, size_t size)
-{
-    const struct snib__input in = {
-        .kind = kind, .conn = 0, .bytes = bytes, .size = size};
-    ops->input(store, now, &in);
-}
 
 /* The broker takes what it is sent. What a login is in is overwritten behind it. */
 static bool broker_takes(struct snib__buf *sent)
@@ -44,7 +32,6 @@ static bool broker_takes(struct snib__buf *sent)
     return took;
 }
 
-/* Carry out what the store wishes, until it wishes nothing. */
 static void settle(void)
 {
     struct snib__conn *conn = out.conn[0];
@@ -106,25 +93,10 @@ static void cut(void)
 
 static int begin_at(const char *text)
 {
-    struct snib__url *url;
     model_begin();
     up = mute = false;
     refusals = 0;
-    now = (snib_instant){INT64_C(1000000000)};
-    out = (struct snib__out){.limit = 0};
-    snib__list_init(&out.answered);
-    snib__list_init(&out.exec);
-    snib__conns_init(&out, 1 << 20);
-    assert_false(snib__url_parse(text, &url, &e));
-    struct snib__store_config c = {.url = url,
-                                   .out = &out,
-                                   .client = {1, 2},
-                                   .request = snib__ms(1000),
-                                   .login = logs_in};
-    c.seed.v[0] = 1;
-    assert_false(ops->open(&c, &store, &e));
-    snib__url_free(url);
-    assert_false(snib__name_new("n", 0, &name, &e));
+    open_at(text, 0);
     snib__mq_queue(name, queue);
     return 0;
 }
@@ -133,50 +105,6 @@ static int begin(void **state)
 {
     (void)state;
     return begin_at("amqp://h");
-}
-
-static int end(void **state)
-{
-    (void)state;
-    ops->free(store);
-    snib__conns_free(&out);
-    snib__free(name);
-    snib__buf_free(&model_out);
-    return 0;
-}
-
-static struct snib__request request(snib__verb verb, uint64_t id)
-{
-    struct snib__request r = {.name = name,
-                              .id = {id, id},
-                              .verb = verb,
-                              .lease = snib__ms(2000),
-                              .limit = snib__after(now, snib__ms(60000))};
-    r.said.reterr = &said;
-    r.acquire.may_queue = verb == SNIB__ACQUIRE;
-    return r;
-}
-
-static void ask(struct snib__request *r)
-{
-    struct snib__list chain;
-    snib__list_init(&chain);
-    snib__link_init(&r->link);
-    snib__list_push(&chain, &r->link);
-    ops->start(store, now, &chain);
-    settle();
-}
-
-/* Its answer, taken; PENDING: there is none. */
-static snib__answer answer(struct snib__request *r)
-{
-    SNIB__LIST_EACH_SAFE (l, next, &out.answered) {
-        if (l == &r->link) {
-            snib__unlink(l);
-            return r->said.answer;
-        }
-    }
-    return SNIB__PENDING;
 }
 
 static void granted(struct snib__request *r)
@@ -199,14 +127,6 @@ static void comes_in(struct snib__request *r)
         pass_ms(100);
     }
     fail_msg("it is not granted");
-}
-
-static void give_back(const struct snib__request *r)
-{
-    struct snib__request release = request(SNIB__RELEASE, r->id[0]);
-    release.token = r->token;
-    ask(&release);
-    assert_int_equal(answer(&release), SNIB__DONE);
 }
 
 static void cancelled(struct snib__request *r)
@@ -247,9 +167,5 @@ static void another_consumes(void)
     memcpy(model.queue, queue, sizeof queue);
     model_consume(MODEL_OTHER);
 }
-
-#define CASE(name) OF(name, begin, end)
-#define OF(name, before, after)                                                \
-    cmocka_unit_test_setup_teardown(name, before, after)
 
 #endif

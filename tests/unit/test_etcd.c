@@ -8,15 +8,11 @@
 #include "base/mem.h"
 #include "store/etcd/etcd_i.h"
 
+#define store_opens snib__etcd_open
+#define store_frees snib__etcd_free
+#include "store_parts.h"
+
 /* -- protobuf ---------------------------------------------------------------- */
-
-static struct snib__buf bytes;
-
-static void begin(void)
-{
-    snib__buf_free(&bytes);
-    snib__buf_init(&bytes, 1 << 20);
-}
 
 static void what_is_written_is_read(void **state)
 {
@@ -99,35 +95,6 @@ static void an_answer_that_is_not_whole_is_none(void **state)
 }
 
 /* -- keys -------------------------------------------------------------------- */
-
-static struct snib__store *store;
-static struct snib__out out;
-static struct snib_error e;
-
-static snib_err opened(const char *text)
-{
-    struct snib__url *url;
-    snib__list_init(&out.answered);
-    snib__list_init(&out.exec);
-    snib__conns_init(&out, 1 << 20);
-    assert_int_equal(snib__url_parse(text, &url, &e), SNIB_ERR_OK);
-    struct snib__store_config c = {.url = url,
-                                   .out = &out,
-                                   .client = {1, 2},
-                                   .request = snib__ms(1000),
-                                   .wall_offset_ns = 1};
-    c.seed.v[0] = 1;
-    snib_err err = snib__etcd_open(&c, &store, &e);
-    snib__url_free(url);
-    return err;
-}
-
-static void closed(void)
-{
-    snib__etcd_free(store);
-    store = NULL;
-    snib__conns_free(&out);
-}
 
 static struct snib__etcd *etcd(void)
 {

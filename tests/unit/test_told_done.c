@@ -4,6 +4,7 @@
  * Most cases have no rows of their own in tests/told.tsv: they go through those
  * of the blocking forms. */
 #include "snib/inspect.h"
+#include "told_sick.h"
 #include "told_started.h"
 
 #define TOLD "unit.told_done"
@@ -24,71 +25,11 @@ static void what_is_well_is_done(void **state)
     each_answer("what_is_well_is_told_as_done", (struct scene){0});
 }
 
-static void show_sick(struct world *w, const struct call *call, snib_err want)
-{
-    char says[32];
-    atomic_store(&sick, (int)want);
-    must_say(call, run_call(call, w), want);
-    snprintf(says, sizeof says, "sick: %s", snib_err_name(want));
-    must_hold(call, want == SNIB_ERR_NOMEM || strstr(e.text, says), says);
-}
-
 static void what_the_store_says_comes_with_the_event(void **state)
 {
     (void)state;
     each_answer("what_the_store_says_is_handed_on",
                 (struct scene){.show = show_sick});
-}
-
-static void fall_silent(struct world *w)
-{
-    (void)w;
-    atomic_store(&sick, SNIB_ERR_UNKNOWN);
-}
-
-static void mute(struct world *w, const struct call *call)
-{
-    if (strcmp(call->function, "snib_value_update") == 0 ||
-        strncmp(call->function, "snib_value_try", 14) == 0) {
-        w->meanwhile = fall_silent; /* it reads first, which is answered */
-    } else {
-        fall_silent(w);
-    }
-}
-
-static bool has_no_limit(const char *f)
-{
-    static const char *const all[] = {"snib_policy_run", "snib_multi_acquire",
-                                      "snib_elect_campaign", "snib_ring_join"};
-    for (size_t i = 0; i < COUNT_OF(all); i++) {
-        if (strcmp(all[i], f) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void *close_soon(void *c)
-{
-    nap(SOON_MS);
-    snib_client_close(c);
-    return NULL;
-}
-
-/* Without a limit of its own one ends with its client. */
-static void show_unanswered(struct world *w, const struct call *call,
-                            snib_err want)
-{
-    pthread_t closer;
-    bool closes = has_no_limit(call->function);
-    if (closes) {
-        assert_int_equal(pthread_create(&closer, NULL, close_soon, w->c), 0);
-    }
-    snib_err got = run_call(call, w);
-    if (closes) {
-        assert_int_equal(pthread_join(closer, NULL), 0);
-    }
-    must_say(call, got, want);
 }
 
 static void what_is_not_answered_ends_by_itself(void **state)

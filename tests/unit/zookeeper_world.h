@@ -11,23 +11,11 @@
 #include "zookeeper_model.h"
 
 static const struct snib__store_ops *const ops = &snib__zookeeper_store_ops;
-static struct snib__store *store;
-static struct snib__out out;
-static struct snib__name *name;
-static struct snib_error e, said;
-static bool logs_in; /* the program gives the logins */
-static snib_instant now;
-static bool up;   /* the connection */
-static bool down; /* the server takes none */
+#include "model_world.h"
+
+static bool down; /* the server takes no connection */
 
 /* -- the other end ------------------------------------------------------------- */
-
-static void input(snib__input_kind kind, const void *bytes, size_t size)
-{
-    const struct snib__input in = {
-        .kind = kind, .conn = 0, .bytes = bytes, .size = size};
-    ops->input(store, now, &in);
-}
 
 static void serve_frame(const uint8_t *frame, size_t size, bool hello)
 {
@@ -53,7 +41,6 @@ static void serve_frame(const uint8_t *frame, size_t size, bool hello)
     }
 }
 
-/* Carry out what the store wishes, until it wishes nothing. */
 static void settle(void)
 {
     static bool greeted;
@@ -113,25 +100,9 @@ static void pass_ms(int64_t ms)
 
 static int begin_at(const char *text)
 {
-    struct snib__url *url;
     model_begin();
     down = false;
-    now = (snib_instant){INT64_C(1000000000)};
-    out = (struct snib__out){.limit = 0};
-    snib__list_init(&out.answered);
-    snib__list_init(&out.exec);
-    snib__conns_init(&out, 1 << 20);
-    assert_false(snib__url_parse(text, &url, &e));
-    struct snib__store_config c = {.url = url,
-                                   .out = &out,
-                                   .client = {1, 2},
-                                   .request = snib__ms(1000),
-                                   .login = logs_in,
-                                   .wall_offset_ns = 1};
-    c.seed.v[0] = 1;
-    assert_false(ops->open(&c, &store, &e));
-    snib__url_free(url);
-    assert_false(snib__name_new("n", 0, &name, &e));
+    open_at(text, 1);
     return 0;
 }
 
@@ -139,50 +110,6 @@ static int begin(void **state)
 {
     (void)state;
     return begin_at("zookeeper://h/l");
-}
-
-static int end(void **state)
-{
-    (void)state;
-    ops->free(store);
-    snib__conns_free(&out);
-    snib__free(name);
-    snib__buf_free(&model_out);
-    return 0;
-}
-
-static struct snib__request request(snib__verb verb, uint64_t id)
-{
-    struct snib__request r = {.name = name,
-                              .id = {id, id},
-                              .verb = verb,
-                              .lease = snib__ms(2000),
-                              .limit = snib__after(now, snib__ms(60000))};
-    r.said.reterr = &said;
-    r.acquire.may_queue = verb == SNIB__ACQUIRE;
-    return r;
-}
-
-static void ask(struct snib__request *r)
-{
-    struct snib__list chain;
-    snib__list_init(&chain);
-    snib__link_init(&r->link);
-    snib__list_push(&chain, &r->link);
-    ops->start(store, now, &chain);
-    settle();
-}
-
-/* Its answer, taken; PENDING: there is none. */
-static snib__answer answer(struct snib__request *r)
-{
-    SNIB__LIST_EACH_SAFE (l, next, &out.answered) {
-        if (l == &r->link) {
-            snib__unlink(l);
-            return r->said.answer;
-        }
-    }
-    return SNIB__PENDING;
 }
 
 static uint32_t count(const char *part)
@@ -297,14 +224,6 @@ static void comes_in(struct snib__request *r)
     fail_msg("it was not granted");
 }
 
-static void give_back(const struct snib__request *r)
-{
-    struct snib__request release = request(SNIB__RELEASE, r->id[0]);
-    release.token = r->token;
-    ask(&release);
-    assert_int_equal(answer(&release), SNIB__DONE);
-}
-
 /* A request that waits is the store's; it is not to be there at the end. */
 static void cancelled(struct snib__request *r)
 {
@@ -314,7 +233,5 @@ static void cancelled(struct snib__request *r)
     assert_int_equal(answer(&cancel), SNIB__DONE);
     assert_int_equal(answer(r), SNIB__NO);
 }
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 #endif

@@ -64,7 +64,7 @@ struct snib__pq {
 /* Errors: UNSUPPORTED: it is not on this machine, or too old. */
 snib_err snib__pq_load(struct snib__pq *ret, struct snib_error *);
 
-/* -- statements (text.c) --------------------------------------------------- */
+/* -- statements (text.c, text_dialect.c) ----------------------------------- */
 
 enum snib__pg_statement { /* besides those of store/sql/tables.h */
                           SNIB__PG_SETTINGS = SNIB__SQL_STATEMENTS,
