@@ -761,8 +761,8 @@ struct snib_acquire_options {
  *   USAGE        an option is wrong; or a pull client
  *   CONFIG       a semaphore without a size; a server that keeps no locks, or
  *                locks of another layout, from another release
- *   UNSUPPORTED  a quorum has plain mutexes only; keep_ms, and the store does not
- *                tell who keeps a lock that another one waits
+ *   UNSUPPORTED  what this store does not have: a kind, a lock-delay, a
+ *                priority, keep_ms, an upgrade (docs/KINDS.md has a table)
  *   LIMIT        no thread or file descriptor is left; too many holds of one
  *                grant
  *   UNKNOWN      the limit passed without an answer (or the client was

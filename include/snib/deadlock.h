@@ -36,7 +36,8 @@
  *     inside `snib run` is found, where it can prove it: snib-run(1));
  *   - circles through two stores, through more than 8 locks that one owner
  *     holds, or behind the first 100 waiters of a lock on Redis;
- *   - circles in a store without a queue of its own (a quorum).
+ *   - circles in a store that does not show who waits for what: a quorum,
+ *     RabbitMQ, and locks of others in etcd, PostgreSQL or MariaDB (a dialect).
  *
  * An ordinary limit ends every circle, too, and so does a fixed lease in it.
  * The refusal does not wait for those.
@@ -86,8 +87,10 @@ struct snib_cycle {
 /* All deadlocks of the store that closed half a second ago or earlier, and
  * perhaps younger ones, one circle of each. *ret is an array of *ret_count,
  * NULL for none; free it with snib_deadlocks_free. The store is scanned once,
- * and again 600 ms later when the first scan finds any. Blocks up to twice
- * as long as snib_client_list and that. Errors: those of snib_client_list. */
+ * and again 600 ms later when the first scan finds any. Where nobody can see
+ * who waits for what (redlock:, amqp:, ShedLock's table) it finds none. Blocks
+ * up to twice as long as snib_client_list and that. Errors: those of
+ * snib_client_list. */
 SNIB_API SNIB_CHECK snib_err snib_client_deadlocks(struct snib_client *,
                                                    struct snib_cycle ***ret,
                                                    size_t *ret_count,

@@ -57,8 +57,8 @@ SNIB_API SNIB_CHECK snib_err snib_store_schema(const char *url, char *ret_text,
  * store's URL and the lock's name are not in it. Any thread; no I/O. size is
  * that of ret_text; SNIB_GRANT_TEXT is enough. ret_text is "" after an error.
  * Errors: USAGE (size; not a fixed lease; a grant of another lock), NOT_HELD,
- * LOST, CLOSED, FORKED; UNSUPPORTED (zookeeper:, amqp:, where grants end with
- * their client; etcd: with a dialect). */
+ * LOST, CLOSED, FORKED; UNSUPPORTED (zookeeper:, amqp:, and every store with a
+ * dialect, where grants end with their client). */
 SNIB_API SNIB_CHECK snib_err snib_grant_export(struct snib_lock *,
                                                struct snib_grant,
                                                char *ret_text, size_t size,

@@ -250,8 +250,14 @@ static void error_words_are_told_with_their_meaning(void **state)
          "READONLY: the server has become a read-only replica"},
         {"@user_script: 9: WRONGTYPE Operation against a key\r\n",
          "WRONGTYPE Operation against a key"},
-        {"@user_script: 9: something else\r\n",
-         "@user_script: 9: something else"},
+        {"@user_script: 9: something else\r\n", "something else"},
+        {"ERR Error running script (call to f_ed): @user_script:263: "
+         "@user_script: 263: The user executing the script can't run this "
+         "command or subcommand",
+         "The user executing the script can't run this command or subcommand"},
+        {"@user_script: 9", "@user_script: 9"},
+        {"@user_script:9: ", "@user_script:9: "},
+        {"@user_script 9: x", "x"},
         {"ERR Error running script (call to f_6): @user_script:361: "
          "WRONGTYPE Operation against a key",
          "WRONGTYPE Operation against a key"},

@@ -5,6 +5,7 @@ scripts and pages beside them. Only what differs is written, so that a build
 after the first costs what changed."""
 import json
 import os
+import shlex
 import shutil
 import subprocess
 
@@ -132,7 +133,7 @@ class Copy:
         found = {}
         for entry in entries:
             path = os.path.relpath(entry["file"], self.tree)
-            words = entry["command"].split()
+            words = shlex.split(entry["command"])
             kept, take = [], False
             for word in words[1:]:
                 if take or word.startswith(("-I", "-D", "-std=")):

@@ -170,19 +170,37 @@ snib_err snib__redis_error_code(error_kind kind)
     return SNIB_ERR_STORE;
 }
 
+/* Where the server's own words begin: behind the last line number of a script
+ * ("@user_script: 6: ", or "@user_script:6: "), if there is one. */
+static const char *errors_bare(const char *text, uint32_t size)
+{
+    static const char line[] = "@user_script";
+    const char *bare = text, *end = text + size, *p = text;
+    while ((p = errors_find(p, (size_t)(end - p), line))) {
+        p += sizeof line - 1;
+        p += p < end && *p == ':';
+        p += p < end && *p == ' ';
+        while (p < end && *p >= '0' && *p <= '9') {
+            p++;
+        }
+        if (end - p > 2 && p[0] == ':' && p[1] == ' ') {
+            bare = p += 2;
+        }
+    }
+    return bare;
+}
+
 void snib__redis_error_words(char *ret, size_t size, const char *text,
                              uint32_t text_size)
 {
     const char *at;
     int word = errors_word_of(text, text_size, &at);
-    if (word < 0) {
-        snib__redis_error_text(ret, size, text, text_size);
-    } else if (words[word].says) {
+    if (word >= 0 && words[word].says) {
         snprintf(ret, size, "%s: %s", words[word].word, words[word].says);
-    } else {
-        snib__redis_error_text(ret, size, at,
-                               text_size - (uint32_t)(at - text));
+        return;
     }
+    at = word >= 0 ? at : errors_bare(text, text_size);
+    snib__redis_error_text(ret, size, at, text_size - (uint32_t)(at - text));
 }
 
 void snib__redis_error_text(char *ret, size_t size, const char *text,
