@@ -48,6 +48,7 @@ int cmd_deadlocks(struct cli_args *args, int count, char **operands)
     struct snib_error error = {0};
     struct snib_cycle **cycles;
     size_t cycle_count;
+    const char *store;
     int code = cli_open(args, &client);
 
     (void)count;
@@ -55,9 +56,12 @@ int cmd_deadlocks(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK) {
         return code;
     }
-    if (storeurl_has_no_queue(snib_client_url(client))) {
-        say("deadlocks cannot be seen on redlock:, where who waits stands in "
-            "no queue; --wait ends such a wait");
+    store = storeurl_without_search(snib_client_url(client));
+    if (store != NULL) {
+        say("deadlocks cannot be seen on %s, where nobody can see who waits "
+            "for "
+            "what; --wait ends such a wait",
+            store);
         return CLI_CONFIG;
     }
     error.code = snib_client_deadlocks(client, &cycles, &cycle_count, &error);

@@ -31,10 +31,12 @@ int cmd_status(struct cli_args *args, int count, char **operands)
         show_json_view(object, view, &params);
         show_json_print(object);
     } else {
+        const char *store = storeurl_without_queue(snib_client_url(client));
+
         show_view(view, &params);
         if (view->holder_count > 0 && view->waiter_count == 0 &&
-            storeurl_has_no_queue(snib_client_url(client))) {
-            printf("  %-8s cannot be seen on redlock:\n", "waiting");
+            store != NULL) {
+            printf("  %-8s cannot be seen on %s\n", "waiting", store);
         }
     }
     snib_view_free(view);

@@ -60,8 +60,8 @@ static void cmd_why_tell(const struct cli_args *args,
     show_json_print(object);
 }
 
-/* The lock of that name. One that is not in the list, or cannot be shown there, is
- * inspected by itself: that tells whether it is free, or why nobody can tell. NULL:
+/* The lock of that name. One that is not in the list (of a store that has none, for
+ * one), or cannot be shown there, is inspected by itself: that tells whether it is free, or why nobody can tell. NULL:
  * *ret_error says that. *ret_own: to be freed. */
 static const struct snib_view *cmd_why_find(struct snib_client *client,
                                             const struct why_locks *all,
@@ -96,15 +96,18 @@ int cmd_why(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK || (code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
-    all.no_queue = storeurl_has_no_queue(snib_client_url(client));
+    all.no_queue = storeurl_without_queue(snib_client_url(client));
     error.code = snib_client_list(client, NULL, &all.views, &all.count, &error);
-    if (error.code != SNIB_ERR_OK) {
+    if (error.code != SNIB_ERR_OK && error.code != SNIB_ERR_UNSUPPORTED) {
         return cli_fail(&error);
     }
     view = cmd_why_find(client, &all, name, &own, &error);
     if (view != NULL && view->waiter_count > 0) {
         error.code =
             snib_client_deadlocks(client, &cycles, &cycle_count, &error);
+        if (error.code == SNIB_ERR_UNSUPPORTED) { /* nor are there any to see */
+            error.code = SNIB_ERR_OK;
+        }
     }
     if (error.code == SNIB_ERR_OK) {
         kind_params_get(client, name, strlen(name), &params);

@@ -110,6 +110,7 @@ def twice(world, rig):
             first.kill()
             second = rig.switched(first)
             rig.back(first)
+            rig.has_replica()  # else no Sentinel finds one to promote
             second.kill()
             rig.switched(second)
             world.pause(GOES_ON_S)

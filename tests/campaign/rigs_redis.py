@@ -85,6 +85,11 @@ class SentinelRig:
                 one.command("REPLICAOF", "127.0.0.1", self.primary.shown)
             one.door.open()
 
+    def has_replica(self):
+        """One at least follows the primary."""
+        wait_until(lambda: self.primary.command("ROLE")[2], READY_S,
+                   "somebody follows", every=0.05)
+
     def ready(self):
         """All follow the primary, and all Sentinels would agree on another."""
         def fact():

@@ -38,8 +38,8 @@ def test_a_priority_without_a_queue_is_refused(mapped, args):
     done = mapped.run(*args, env={"SNIB_URL": AWAY})
     assert (done.returncode, done.stdout) == (78, "")
     assert done.stderr == (
-        "snib: a quorum (redlock:) has no queue in which --priority could "
-        "count: leave it out, or use redis:\n")
+        "snib: redlock: has no queue in which --priority could count: leave it "
+        "out, or use another store\n")
 
 
 def test_an_ordinary_priority_is_none(mapped):

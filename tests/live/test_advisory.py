@@ -288,6 +288,10 @@ def test_who_holds_and_waits_is_shown(base, drivers, bare):
     wait_until(lambda: waiting(base) == 1, what="it waits")
     said = snib(base, "status", "nightly").stdout
     assert f"session {theirs.pid}" in said, said
+    why = snib(base, "why", "nightly")  # though the locks cannot be listed
+    assert why.returncode == 0 and "nightly:" in why.stdout, why
+    assert "Next: the first in the queue" in why.stdout, why.stdout
+    assert snib(base, "deadlocks").returncode == 78
     theirs.unlock()
     pending.wait().release()
     assert "free" in snib(base, "status", "nightly").stdout

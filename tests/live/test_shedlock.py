@@ -391,7 +391,13 @@ def test_who_holds_is_shown_whichever_side_it_is(base, drivers, theirs):
     assert theirs().do("lock") == "locked"
     said = snib(base, "status", "n").stdout
     assert "not snib" in said, said
-    assert "not snib" in snib(base, "why", "n").stdout
+    why = snib(base, "why", "n").stdout
+    assert "not snib" in why
+    assert "Who waits cannot be seen on ?dialect=shedlock" in why
+    assert "waiting  cannot be seen on ?dialect=shedlock\n" in said
+    circles = snib(base, "deadlocks")
+    assert circles.returncode == 78
+    assert "cannot be seen on ?dialect=shedlock" in circles.stdout
 
 
 def test_a_check_up_tells_of_the_table_and_of_other_clocks(base, drivers):

@@ -235,7 +235,7 @@ static void a_waiter_of_a_latch_is_no_mere_reader(void **state)
 static void of_a_store_without_a_queue_nobody_is_said_not_to_wait(void **state)
 {
     (void)state;
-    const struct why_locks no_queue = {.no_queue = true};
+    const struct why_locks no_queue = {.no_queue = "redlock:"};
     struct snib_party p = party("ci-7");
     struct snib_view view = view_of("n", &p, 1, NULL, 0);
     prints(&no_queue, &view, FREE_PARAMS,

@@ -257,7 +257,6 @@ static void error_words_are_told_with_their_meaning(void **state)
          "The user executing the script can't run this command or subcommand"},
         {"@user_script: 9", "@user_script: 9"},
         {"@user_script:9: ", "@user_script:9: "},
-        {"@user_script 9: x", "x"},
         {"ERR Error running script (call to f_6): @user_script:361: "
          "WRONGTYPE Operation against a key",
          "WRONGTYPE Operation against a key"},

@@ -120,10 +120,31 @@ static const char *storeurl_query_of(const char *url)
     return url + strcspn(url, "?");
 }
 
-bool storeurl_has_no_queue(const char *url)
+static bool storeurl_begins(const char *url, const char *scheme)
 {
-    return url != NULL && (strncasecmp(url, "redlock:", 8) == 0 ||
-                           strncasecmp(url, "redlocks:", 9) == 0);
+    return strncasecmp(url, scheme, strlen(scheme)) == 0;
+}
+
+const char *storeurl_without_queue(const char *url)
+{
+    if (url == NULL) {
+        return NULL;
+    }
+    if (storeurl_begins(url, "redlock:") || storeurl_begins(url, "redlocks:")) {
+        return "redlock:";
+    }
+    return strstr(storeurl_query_of(url), "dialect=shedlock") != NULL
+               ? "?dialect=shedlock"
+               : NULL;
+}
+
+const char *storeurl_without_search(const char *url)
+{
+    if (url != NULL &&
+        (storeurl_begins(url, "amqp:") || storeurl_begins(url, "amqps:"))) {
+        return "amqp:";
+    }
+    return storeurl_without_queue(url);
 }
 
 void storeurl_tell_unverified(const char *url)

@@ -307,11 +307,14 @@ static void plan_say_doubts(const struct plan *p)
  * others. */
 static int plan_check_priority(const struct plan *p)
 {
-    if (p->priority == 0 || !storeurl_has_no_queue(p->url)) {
+    const char *store = storeurl_without_queue(p->url);
+
+    if (p->priority == 0 || store == NULL) {
         return CLI_OK;
     }
-    say("a quorum (redlock:) has no queue in which --priority could count: "
-        "leave it out, or use redis:");
+    say("%s has no queue in which --priority could count: leave it out, or use "
+        "another store",
+        store);
     return CLI_CONFIG;
 }
 

@@ -215,7 +215,8 @@ static void why_print_closed(const struct snib_party *p)
     printf("  %s, which ended without a release; open in %s.\n", line, left);
 }
 
-static void why_print_outlook(const struct snib_view *view, bool no_queue)
+static void why_print_outlook(const struct snib_view *view,
+                              const char *no_queue)
 {
     int64_t last = 0;
     char left[DURATION_TEXT_MAX];
@@ -229,11 +230,11 @@ static void why_print_outlook(const struct snib_view *view, bool no_queue)
         return;
     }
     if (view->waiter_count == 0) {
-        printf("  %s. It is free when it is released, or in %s at the earliest "
-               "if nobody renews it.\n",
-               no_queue ? "Who waits cannot be seen on redlock:"
-                        : "Nobody waits",
-               left);
+        printf("  %s%s. It is free when it is released, or in %s at the "
+               "earliest if nobody renews it.\n",
+               no_queue != NULL ? "Who waits cannot be seen on "
+                                : "Nobody waits",
+               no_queue != NULL ? no_queue : "", left);
     } else {
         printf("  Next: the first in the queue, when %s released, or in %s at "
                "the earliest if nobody renews %s.\n",

@@ -12,7 +12,7 @@
 struct why_locks {
     struct snib_view **views;
     size_t count;
-    bool no_queue; /* the store cannot show who waits (redlock:) */
+    const char *no_queue; /* the store, if it cannot show who waits */
 };
 
 /* The lock of this name; NULL: nobody holds it or waits for it. */
