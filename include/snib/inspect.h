@@ -140,8 +140,9 @@ snib_client_inspect_start(struct snib_client *, const char *name,
  * holders and 100 waiters of each lock, and of one whose records are damaged the
  * name alone (`damage` says why). There each of its steps may take
  * request_ms, and all together 10 times that; on other stores the whole may
- * take request_ms. Errors: those of snib_client_inspect; LIMIT also where all
- * that time was not enough. */
+ * take request_ms. Errors: those of snib_client_inspect, UNSUPPORTED (locks that
+ * cannot be listed: etcd's by ?dialect=concurrency, PostgreSQL's by
+ * ?dialect=advisory); LIMIT also where all that time was not enough. */
 SNIB_API SNIB_CHECK snib_err snib_client_list(struct snib_client *,
                                               const char *glob,
                                               struct snib_view ***ret,
@@ -175,8 +176,9 @@ snib_client_list_start(struct snib_client *, const char *glob,
  *   - else at its next renewal, by a third of its lease. With a quorum this is
  *     always so; a fixed lease there is told at its next call.
  *
- * Errors: those of snib_client_inspect, UNKNOWN (sent, no answer: it may have
- * been done), never LIMIT (there is no answer to speak of). */
+ * Errors: those of snib_client_inspect, UNSUPPORTED (a store that has no such
+ * release: docs/KINDS.md), UNKNOWN (sent, no answer: it may have been done),
+ * never LIMIT (there is no answer to speak of). */
 SNIB_API SNIB_CHECK snib_err snib_client_force_release(
     struct snib_client *, const char *name, size_t name_size,
     const char *reason, uint32_t *ret_released, struct snib_error *reterr);
