@@ -606,6 +606,15 @@ static void an_unprotected_counter_is_exact_without_it(void **state)
     contend(false);
 }
 
+/* How much longer than alone something may take on this machine now: its load a
+ * processor, which is up to six with all stores' servers beside. */
+static double crowding(void)
+{
+    double load = 0;
+    double each = (double)sysconf(_SC_NPROCESSORS_ONLN);
+    return getloadavg(&load, 1) == 1 && load > each ? load / each : 1;
+}
+
 static void five_hundred_threads_all_get_it(void **state)
 {
     (void)state;
@@ -631,7 +640,7 @@ static void five_hundred_threads_all_get_it(void **state)
     for (int i = 0; i < THREADS; i++) {
         must(join(&t[i])->err);
     }
-    assert_true(now_ms() - begin < 30000);
+    assert_true((double)(now_ms() - begin) < 30000 * crowding());
     assert_int_equal(waiters_of(d, name), 0);
     for (int i = 0; i < CLIENTS; i++) {
         snib_client_free(c[i]);
