@@ -44,6 +44,7 @@ int small_careful(int armed)
     }
     return armed;
 }
+const char small_place[] = "at " SMALL_PLACE; /* in quotes on the command line */
 """
 FILES = {
     "CMakeLists.txt": """\
@@ -57,6 +58,8 @@ include(src/store/redis/embed.cmake)
 add_library(small STATIC src/base/small.c src/core/sum.c
             src/store/redis/send.c)
 target_include_directories(small PUBLIC src "${SNIB_REDIS_OUT}")
+set_source_files_properties(src/base/small.c PROPERTIES COMPILE_DEFINITIONS
+                            "SMALL_PLACE=\\"/usr/lib\\"")
 snib_embed_scripts(small)
 add_executable(unit.small tests/unit/test_small.c)
 target_link_libraries(unit.small small)
