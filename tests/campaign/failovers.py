@@ -102,7 +102,8 @@ def partition(world, rig):
 
 
 def twice(world, rig):
-    """Whoever was promoted is killed, too, before the first is back in step."""
+    """Whoever was promoted is killed, too, as soon as the Sentinels can replace
+    it."""
     def once(number):
         del number
         first = rig.primary
@@ -110,7 +111,7 @@ def twice(world, rig):
             first.kill()
             second = rig.switched(first)
             rig.back(first)
-            rig.has_replica()  # else no Sentinel finds one to promote
+            rig.settled()
             second.kill()
             rig.switched(second)
             world.pause(GOES_ON_S)

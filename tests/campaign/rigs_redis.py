@@ -85,10 +85,12 @@ class SentinelRig:
                 one.command("REPLICAOF", "127.0.0.1", self.primary.shown)
             one.door.open()
 
-    def has_replica(self):
-        """One at least follows the primary."""
-        wait_until(lambda: self.primary.command("ROLE")[2], READY_S,
-                   "somebody follows", every=0.05)
+    def settled(self):
+        """The failover is over for each Sentinel, and somebody follows. (A Sentinel
+        whose promoted server dies in the midst of it stays in it for ever.)"""
+        wait_until(lambda: all(one.calm() for one in self.watched.sentinels)
+                   and self.primary.command("ROLE")[2], READY_S,
+                   "the Sentinels are done", every=0.05)
 
     def ready(self):
         """All follow the primary, and all Sentinels would agree on another."""

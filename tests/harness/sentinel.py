@@ -38,6 +38,13 @@ class Sentinel(RedisServer):
         row = [x.decode() for x in self.command("SENTINEL", *words, SERVICE)]
         return dict(zip(row[::2], row[1::2]))
 
+    def calm(self):
+        """For it no failover is under way, and the primary is there."""
+        try:
+            return self._about("MASTER")["flags"] == "master"
+        except (RedisError, OSError):
+            return False
+
     def ready(self):
         """It has found the replica and the other two, and all would agree."""
         try:
