@@ -59,8 +59,7 @@ int cmd_deadlocks(struct cli_args *args, int count, char **operands)
     store = storeurl_without_search(snib_client_url(client));
     if (store != NULL) {
         say("deadlocks cannot be seen on %s, where nobody can see who waits "
-            "for "
-            "what; --wait ends such a wait",
+            "for what; --wait ends such a wait",
             store);
         return CLI_CONFIG;
     }

@@ -60,9 +60,9 @@ static void cmd_why_tell(const struct cli_args *args,
     show_json_print(object);
 }
 
-/* The lock of that name. One that is not in the list (of a store that has none, for
- * one), or cannot be shown there, is inspected by itself: that tells whether it is free, or why nobody can tell. NULL:
- * *ret_error says that. *ret_own: to be freed. */
+/* The lock of that name. One that is not in the list (a store may have none), or
+ * cannot be shown there, is inspected by itself: that tells whether it is free, or
+ * why nobody can tell. NULL: *ret_error says that. *ret_own: to be freed. */
 static const struct snib_view *cmd_why_find(struct snib_client *client,
                                             const struct why_locks *all,
                                             const char *name,
