@@ -16,6 +16,7 @@ import time
 import pytest
 
 from harness import process
+from harness.beside import add_one
 from harness.postgres_server import PostgresServer, postgres_missing
 from harness.stream_proxy import StreamProxy
 from harness.wait import stays, wait_until
@@ -154,14 +155,6 @@ def test_each_release_wakes_the_other_side(base, drivers, bare):
         theirs.unlock()
     assert statistics.median(woken[::2]) < WAKE_S, woken
     assert statistics.median(woken[1::2]) < WAKE_S, woken
-
-
-def add_one(path):
-    with open(path, encoding="ascii") as file:
-        number = int(file.read())
-    time.sleep(0.002)
-    with open(path, "w", encoding="ascii") as file:
-        file.write(f"{number + 1}\n")
 
 
 def count(driver, path, times, tokens):
