@@ -10,7 +10,7 @@ longest pause between two grants of a client is what it cost:
 
   planned   SENTINEL FAILOVER
   kill      kill -9
-  freeze    SIGSTOP, until another one is the primary
+  freeze    SIGSTOP, until both are served by another one
 
 Both see the same failovers. A client that was not served for two minutes
 counts with these. Redisson is fetched with checksums into build/peers; without
@@ -26,6 +26,7 @@ import time
 import peers
 from harness.process import freeze, thaw
 from harness.redis_server import redis_missing
+from harness.resp import RedisError
 from harness.sentinel import SERVICE, Watched
 from harness.wait import wait_until
 
@@ -52,13 +53,15 @@ class Turns:
         for line in self.child.stdout:
             self.at.append(int(line) / 1e9)
 
-    def pause_since(self, begun):
-        """The longest time without a grant that ended after that instant."""
+    def pause_since(self, begun, replaced):
+        """The longest time without a grant that ended after it had begun, when
+        enough were granted behind the instant at which it had been replaced."""
         end = time.monotonic() + LONGEST_S
         while time.monotonic() < end:
-            later = [at for at in list(self.at) if at >= begun]
-            if len(later) > AFTER:
-                first = max(at for at in self.at if at < begun)
+            there = list(self.at)
+            if sum(at >= replaced for at in there) > AFTER:
+                first = max(at for at in there if at < begun)
+                later = [at for at in there if at >= begun]
                 return max(b - a for a, b in zip([first] + later, later))
             time.sleep(0.05)
         return LONGEST_S
@@ -69,8 +72,16 @@ class Turns:
 
 
 def planned(watched, old):
-    watched.sentinels[0].command("SENTINEL", "FAILOVER", SERVICE)
-    return watched.await_switch(old)
+    """The old one is told, as a Sentinel would some ten seconds later."""
+    def begins():
+        try:
+            return watched.sentinels[0].command("SENTINEL", "FAILOVER", SERVICE)
+        except RedisError:  # no replica is good enough yet
+            return False
+    wait_until(begins, 60, "a failover begins", every=0.2)
+    new = watched.await_switch(old)
+    old.command("REPLICAOF", "127.0.0.1", new.shown)
+    return new
 
 
 def kill(watched, old):
@@ -79,11 +90,9 @@ def kill(watched, old):
 
 
 def frozen(watched, old):
+    """It wakes when all are served again."""
     freeze(old.child)
-    try:
-        return watched.await_switch(old)
-    finally:
-        thaw(old.child)
+    return watched.await_switch(old)
 
 
 WAYS = {"planned": planned, "kill": kill, "freeze": frozen}
@@ -97,6 +106,7 @@ def follow(watched, old, new):
                           f"replicaof 127.0.0.1 {new.shown}"]
         old.start()
     else:
+        thaw(old.child)
         old.command("REPLICAOF", "127.0.0.1", new.shown)
     wait_until(lambda: old.command("ROLE")[3] == b"connected", 30, "it follows")
     wait_until(lambda: all(one.ready() for one in watched.sentinels), 60,
@@ -128,9 +138,11 @@ def measure(times):
             for way, do in WAYS.items():
                 begun, old = time.monotonic(), primary
                 primary = do(watched, old)
+                replaced = time.monotonic()
                 for name, one in there.items():
                     if isinstance(one, Turns):
-                        found[name, way].append(one.pause_since(begun))
+                        found[name, way].append(
+                            one.pause_since(begun, replaced))
                 follow(watched, old, primary)
         for one in there.values():
             if isinstance(one, Turns):
