@@ -17,9 +17,8 @@ import time
 
 from harness.wait import wait_until
 
-from pairs import Pair, Played
+from pairs import Bench, Pair
 from rigs_redis import ClusterRig, KeptRig, SentinelRig
-from stores import Skip
 
 TIMES = 5          # failovers a round
 GOES_ON_S = 1.5    # so long a primary that was replaced goes on
@@ -184,36 +183,13 @@ def rounds_of(kind):
                  False) for shape in shapes]
 
 
-class Rigs:
-    """One at a time, made when it is needed and kept while it is whole."""
-
-    def __init__(self):
-        self.rig = None
-
-    def of(self, shape):
-        if type(self.rig) is not RIGS[shape] or self.rig.is_gone():
-            self.close()
-            self.rig = RIGS[shape]()
-        return self.rig
+class Rigs(Bench):
+    """Of Redis with whoever takes its place."""
+    rigs = {(shape, shape): kind for shape, kind in RIGS.items()}
 
     def play(self, pair, seed, single=False, keep=False, times=TIMES):
-        pair = pair._replace(least=times)
-        played = Played(pair, self.of(pair.shape), seed, single, keep,
-                        times=times)
-        if not played.ok:
-            self.close()
-        return played
-
-    def close(self):
-        if self.rig is not None:
-            self.rig.close()
-        self.rig = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.close()
+        return super().play(pair._replace(least=times), seed, single, keep,
+                            times)
 
 
 class Sums:

@@ -298,20 +298,21 @@ class Played:
 
 class Bench:
     """Rigs, each made when it is needed; one at a time."""
+    rigs = RIGS
 
     def __init__(self):
         self.rig = None
 
     def rig_for(self, pair):
-        kind = RIGS[pair.store, pair.shape]
+        kind = self.rigs[pair.store, pair.shape]
         if (type(self.rig) is not kind or getattr(self.rig, "once", False)
                 or self.rig.is_gone()):
             self.close()
             self.rig = kind()
         return self.rig
 
-    def play(self, pair, seed, single=False, keep=False):
-        played = Played(pair, self.rig_for(pair), seed, single, keep)
+    def play(self, pair, seed, single=False, keep=False, times=1):
+        played = Played(pair, self.rig_for(pair), seed, single, keep, times)
         if not played.ok:
             self.close()  # what is left of it is in nobody's way
         return played

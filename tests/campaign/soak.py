@@ -221,9 +221,13 @@ def main():
         return 1 if pairs.play_all(given.pairs, given.seed, given.single,
                                    given.keep) else 0
     if given.failovers:
-        return 1 if failovers.play_all(
-            given.failovers, [given.kind] if given.kind else failovers.KINDS,
-            given.seed, given.single, given.keep) else 0
+        kinds_of = [given.kind] if given.kind else failovers.KINDS
+        try:
+            return 1 if failovers.play_all(given.failovers, kinds_of, given.seed,
+                                           given.single, given.keep) else 0
+        except Skip as why:
+            print(f"campaign: skipped: {why}")
+            return 77
     sums, began = Sums(), time.monotonic()
     end = began + given.minutes * 60
     print(f"campaign: seed {given.seed}", flush=True)

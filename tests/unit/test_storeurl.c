@@ -203,6 +203,31 @@ static void only_a_whole_url_leads_there_from_anywhere(void **state)
 #define IN_DIR(f)                                                              \
     cmocka_unit_test_setup_teardown(f, in_a_strange_directory, out_of_it)
 
+static void a_store_that_cannot_show_who_waits_is_named(void **state)
+{
+    static const struct {
+        const char *url, *queue, *search;
+    } t[] = {
+        {"redlock://a,b,c", "redlock:", "redlock:"},
+        {"REDLOCKS://a,b,c", "redlock:", "redlock:"},
+        {"mysql://h/d?dialect=shedlock", "?dialect=shedlock",
+         "?dialect=shedlock"},
+        {"amqp://h", NULL, "amqp:"},
+        {"amqps://h", NULL, "amqp:"},
+        {"redis://h", NULL, NULL},
+        {"postgres://dialect=shedlock/d", NULL, NULL},
+        {NULL, NULL, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        const char *queue = storeurl_without_queue(t[i].url);
+        const char *search = storeurl_without_search(t[i].url);
+        assert_string_equal(queue ? queue : "", t[i].queue ? t[i].queue : "");
+        assert_string_equal(search ? search : "",
+                            t[i].search ? t[i].search : "");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest storeurl[] = {
@@ -213,6 +238,7 @@ int main(void)
         IN_DIR(in_the_root_directory_a_path_begins_with_one_slash),
         IN_DIR(a_url_that_hangs_on_the_directory_is_anchored),
         cmocka_unit_test(only_a_whole_url_leads_there_from_anywhere),
+        cmocka_unit_test(a_store_that_cannot_show_who_waits_is_named),
     };
     return RUN(storeurl);
 }
