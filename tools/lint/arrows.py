@@ -45,7 +45,7 @@ IO_HEADERS = {
     "time.h", "unistd.h",
 }
 IO_ALLOWED = ("src/store/file/", "src/store/memory/",
-              "src/store/host", "src/store/sql/host",
+              "src/store/host", "src/store/sql/host", "src/store/sql/native",
               "src/store/postgres/", "src/store/mysql/")
 # What a store lets others include.
 SHARED = {"src/store/redis/redis.h", "src/store/redis/node.h",

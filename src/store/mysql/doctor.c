@@ -158,7 +158,7 @@ static void doctor_rights(struct snib__sql_doctor *d)
     struct snib__buf missing;
     snib__buf_init(&missing, 2000);
     for (int i = 0;
-         (text = snib__my_right(p->recipe.on, i, &right)) && s->conn->up; i++) {
+         (text = snib__my_right(&p->recipe, i, &right)) && s->conn->up; i++) {
         snib__sql_script_clear(&s->script);
         snib__sql_add_text(&s->script, text);
         snib__sql_sync(&s->script);
@@ -186,6 +186,7 @@ snib__sql_end snib__my_doctor(struct snib__sql *q, struct snib__request *r)
                                  .session = &s->tables,
                                  .address = &s->store->address,
                                  .page = "docs/MYSQL.md",
+                                 .recipe = &s->store->recipe,
                                  .wall_offset_ns = s->store->wall_offset_ns};
     bool recipe = s->store->recipe.on;
     size_t count = recipe

@@ -84,14 +84,25 @@ enum snib__my_statement { /* besides those of store/sql/tables.h */
 
 /* The text of a statement, with marks that snib__my_expand knows (text.c); it may
  * be several statements, with ";" between. NULL: none is sent. */
-const char *snib__my_text(int statement);
+const char *snib__my_text(const struct snib__sql_recipe *, int statement);
 /* One of the statements that make the tables; NULL: there are no more. */
 const char *snib__my_table(int index);
-/* What makes the table of a dialect. */
-extern const char snib__my_recipe_table[];
-/* One of the rights that are needed: a statement that needs it and does nothing.
- * *ret_right: its name. NULL: there are no more. */
-const char *snib__my_right(bool recipe, int index, const char **ret_right);
+/* A right, and a statement that needs it and does nothing. */
+struct snib__my_right {
+    const char *right, *text;
+};
+
+/* One of the rights that are needed: such a statement. *ret_right: its name. NULL:
+ * there are no more. */
+const char *snib__my_right(const struct snib__sql_recipe *, int index,
+                           const char **ret_right);
+/* Of a dialect: the same, and the text of a statement, NULL: it is none of the
+ * dialect's; what makes its table. (text_recipe.c) */
+const char *snib__my_recipe_right(bool int_lock, int index,
+                                  const char **ret_right);
+const char *snib__my_recipe_text(const struct snib__sql_recipe *,
+                                 int statement);
+const char *snib__my_recipe_table(bool int_lock);
 
 /* -- a connection (conn.c, connect.c) -------------------------------------- */
 

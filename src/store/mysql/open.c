@@ -13,7 +13,8 @@ static const struct snib__sql_driver open_driver;
 /* -- the URL --------------------------------------------------------------- */
 
 static const char *const open_keys[] = {
-    "prefix", "tls", "ca", "socket", "dialect", "table", "password_file", NULL};
+    "prefix", "tls",    "ca",  "socket",        "dialect",
+    "table",  "region", "ttl", "password_file", NULL};
 static const struct snib__sql_scheme open_scheme = {
     .what = "mysql",
     .port = 3306,

@@ -19,7 +19,9 @@ snib_err snib__mysql_schema(const struct snib__url *url, struct snib__buf *ret,
         if (err) {
             return err;
         }
-        snib__my_expand(table, snib__my_recipe_table, NULL, NULL, ret);
+        snib__my_expand(
+            table, snib__my_recipe_table(snib__sql_recipe_is_int_lock(url)),
+            NULL, NULL, ret);
         snib__buf_puts(ret, ";\n");
         return ret->failed ? snib__fail_plain(e, SNIB_ERR_NOMEM) : snib__ok(e);
     }

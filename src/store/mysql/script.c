@@ -106,11 +106,12 @@ void snib__my_expand(const char *prefix, const char *text,
     }
 }
 
-static const char *script_text_of(const struct snib__sql_item *item)
+static const char *script_text_of(const struct snib__my_conn *k,
+                                  const struct snib__sql_item *item)
 {
     switch (item->kind) {
     case SNIB__SQL_ITEM_STATEMENT:
-        return snib__my_text(item->statement);
+        return snib__my_text(&k->store->recipe, item->statement);
     case SNIB__SQL_ITEM_TEXT:
         return item->text;
     case SNIB__SQL_ITEM_SYNC:
@@ -133,7 +134,7 @@ static bool script_compose(const struct snib__my_conn *k,
                            struct snib__buf *ret)
 {
     for (uint32_t i = from; i < t->items; i++) {
-        const char *text = script_text_of(&t->item[i]);
+        const char *text = script_text_of(k, &t->item[i]);
         if (text) {
             snib__buf_puts(ret, snib__buf_size(ret) ? ";" : "");
             snib__my_expand(k->store->prefix, text, t, &t->item[i], ret);
@@ -273,7 +274,7 @@ static enum script_how script_take(struct snib__my_conn *k,
                                    const struct snib__sql_item *item,
                                    bool *next, snib_instant until)
 {
-    int count = script_statements(script_text_of(item));
+    int count = script_statements(script_text_of(k, item));
     for (int i = 0; i < count; i++) {
         if (*next && snib__my_next(k, until) != 0) {
             return script_error(k, t);
@@ -322,11 +323,12 @@ static uint32_t script_behind(const struct snib__sql_script *t, uint32_t at)
     return at < t->items ? at + 1 : at;
 }
 
-static bool script_is_empty(const struct snib__sql_script *t, uint32_t from)
+static bool script_is_empty(const struct snib__my_conn *k,
+                            const struct snib__sql_script *t, uint32_t from)
 {
     bool empty = true;
     for (uint32_t i = from; i < t->items; i++) {
-        empty = empty && !script_text_of(&t->item[i]);
+        empty = empty && !script_text_of(k, &t->item[i]);
     }
     return empty;
 }
@@ -381,7 +383,7 @@ static snib__sql_end script_run_all(struct snib__my_conn *k,
                                     struct snib__buf *text)
 {
     uint32_t at = 0;
-    while (!script_is_empty(t, at)) {
+    while (!script_is_empty(k, t, at)) {
         snib__buf_clear(text);
         if (!script_compose(k, t, at, text)) {
             snib__fail_plain(fault, SNIB_ERR_NOMEM);

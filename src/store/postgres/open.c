@@ -12,9 +12,9 @@ static const struct snib__sql_driver open_driver;
 
 /* -- the URL --------------------------------------------------------------- */
 
-static const char *const open_keys[] = {"schema",  "tls",    "ca",
-                                        "durable", "socket", "port",
-                                        "dialect", "table",  NULL};
+static const char *const open_keys[] = {"schema", "tls",  "ca",      "durable",
+                                        "socket", "port", "dialect", "table",
+                                        "region", "ttl",  NULL};
 static const struct snib__sql_scheme open_scheme = {
     .what = "postgres",
     .port = 5432,
@@ -32,12 +32,16 @@ static bool open_is_advisory(const struct snib__url *url)
 static snib_err open_advisory(const struct snib__url *url,
                               struct snib__out *out, struct snib_error *e)
 {
-    if (snib__url_query(url, "table") || snib__url_query(url, "schema") ||
-        snib__url_query(url, "durable")) {
-        return snib__url_wrong(url,
-                               "advisory locks are in no table: ?table=, "
-                               "?schema= and ?durable= mean nothing there",
-                               e);
+    static const char *const strays[] = {"table", "schema", "durable", "region",
+                                         "ttl"};
+    for (size_t i = 0; i < sizeof strays / sizeof strays[0]; i++) {
+        if (snib__url_query(url, strays[i])) {
+            return snib__url_wrong(url,
+                                   "advisory locks are in no table: ?table=, "
+                                   "?schema=, ?durable=, ?region= and ?ttl= "
+                                   "mean nothing there",
+                                   e);
+        }
     }
     out->caps = SNIB__TIED | SNIB__NO_LATCH | SNIB__CAN_PUSH;
     return SNIB_ERR_OK;

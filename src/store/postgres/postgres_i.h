@@ -89,19 +89,26 @@ enum snib__pg_statement { /* besides those of store/sql/tables.h */
                           SNIB__PG_STATEMENTS
 };
 
+struct snib__postgres;
+
 /* The text of a statement, with the schema put in. */
-void snib__pg_text(int statement, const char *schema, struct snib__buf *ret);
+void snib__pg_text(const struct snib__postgres *, int statement,
+                   struct snib__buf *ret);
 /* Is there one? What has none is not sent. */
-bool snib__pg_has_text(int statement);
+bool snib__pg_has_text(const struct snib__postgres *, int statement);
 /* The same for any text. */
 void snib__pg_schema_text(const char *text, const char *schema,
                           struct snib__buf *ret);
 /* One of the statements that make the tables; NULL: there are no more. */
 const char *snib__pg_table(int index);
+/* Of a dialect: the text of a statement; NULL: it is none of the dialect's.
+ * (text_recipe.c) */
+const char *snib__pg_recipe_text(const struct snib__sql_recipe *,
+                                 int statement);
+/* What makes its table. */
+const char *snib__pg_recipe_table(bool int_lock);
 
 /* -- a connection (conn.c, connect.c) -------------------------------------- */
-
-struct snib__postgres;
 
 struct snib__pg_conn {
     struct snib__sql_conn is; /* `up`: c is not NULL */
