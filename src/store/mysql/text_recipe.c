@@ -124,7 +124,7 @@ static const char *const text_recipe_int_lock[TEXT_RECIPES] = {
         "(SELECT COUNT(*) " A_TABLE " AND ENGINE='InnoDB')",
     [AT(LOOK)] = "SELECT " MICROS(
         UTC) "," CREATED "+$3," CREATED ",COALESCE(CAST(t.CLIENT_ID AS "
-                                        "BINARY),'') FROM (SELECT 1) one LEFT "
+             "BINARY),'') FROM (SELECT 1) one LEFT "
              "JOIN ~ t ON t.LOCK_KEY=_utf8mb4 $1 AND t.REGION=_utf8mb4 $2",
     [AT(MAKE)] = "INSERT INTO ~(LOCK_KEY,REGION,CLIENT_ID,CREATED_DATE) SELECT "
                  "_utf8mb4 $1,_utf8mb4 $2,_utf8mb4 $5," UNTIL(
