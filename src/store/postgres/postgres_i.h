@@ -10,6 +10,7 @@
 #include "store/postgres/postgres.h"
 #include "store/sql/address.h"
 #include "store/sql/host.h"
+#include "store/sql/native.h"
 #include "store/sql/recipe.h"
 
 /* The number of the tables' layout, in meta. */
@@ -170,7 +171,6 @@ struct snib__pg_session {
     struct snib__sql_session tables; /* first member */
     struct snib__postgres *store;
     struct snib__pg_conn conn;
-    struct snib__sql_conn locks; /* how connections for advisory locks end */
 };
 
 static inline struct snib__pg_session *snib__pg_of(struct snib__sql *q)
@@ -207,8 +207,6 @@ int64_t snib__pg_listener_of(const char *notifier);
 
 /* -- an instance ----------------------------------------------------------- */
 
-struct pg_hold;
-
 struct snib__postgres {
     struct snib__pq pq;
     struct snib__pg_session session[SNIB__SESSIONS];
@@ -218,11 +216,7 @@ struct snib__postgres {
     struct snib__sql_address address;
     char schema[104]; /* of a dialect: SCHEMA.TABLE */
     struct snib__sql_recipe recipe;
-    struct {
-        bool on;
-        struct snib__list holds; /* guarded by listener.mu, as is the other */
-        struct pg_hold *spare;
-    } advisory;
+    struct snib__sql_natives advisory;
     bool durable;           /* grants outlive a crash of the server */
     int64_t wall_offset_ns; /* of this host; 0: not known */
     struct {                /* of the server; guarded by listener.mu */
