@@ -288,19 +288,15 @@ static enum script_how script_take(struct snib__my_conn *k,
     return SCRIPT_GOOD;
 }
 
-/* Send what stands behind `from`, and take the results. *ret_at: how far. */
-static enum script_how script_go(struct snib__my_conn *k,
-                                 struct snib__sql_script *t, uint32_t from,
-                                 uint32_t *ret_at, snib_instant until,
-                                 const struct snib__buf *text)
+/* The results of what stands behind `from`, of which the first one is there.
+ * *ret_at: how far. */
+static enum script_how script_take_all(struct snib__my_conn *k,
+                                       struct snib__sql_script *t,
+                                       uint32_t from, uint32_t *ret_at,
+                                       snib_instant until)
 {
     bool next = false;
     enum script_how how = SCRIPT_GOOD;
-    *ret_at = from;
-    if (!snib__my_query(k, (const char *)snib__buf_bytes(text),
-                        snib__buf_size(text), until)) {
-        return script_error(k, t);
-    }
     for (uint32_t i = from; !how && i < t->items; i++) {
         *ret_at = i;
         if (t->item[i].kind == SNIB__SQL_ITEM_SYNC) {
@@ -310,6 +306,20 @@ static enum script_how script_go(struct snib__my_conn *k,
         }
     }
     return how;
+}
+
+/* Send what stands behind `from`, and take the results. *ret_at: how far. */
+static enum script_how script_go(struct snib__my_conn *k,
+                                 struct snib__sql_script *t, uint32_t from,
+                                 uint32_t *ret_at, snib_instant until,
+                                 const struct snib__buf *text)
+{
+    *ret_at = from;
+    if (!snib__my_query(k, (const char *)snib__buf_bytes(text),
+                        snib__buf_size(text), until)) {
+        return script_error(k, t);
+    }
+    return script_take_all(k, t, from, ret_at, until);
 }
 
 /* -- a script from end to end ---------------------------------------------- */
@@ -428,4 +438,39 @@ snib__sql_end snib__my_run(struct snib__my_conn *k, struct snib__sql_script *t,
     snib__sql_end end = script_run_all(k, t, certain, until, fault, &text);
     snib__buf_free(&text);
     return end;
+}
+
+bool snib__my_send_script(struct snib__my_conn *k,
+                          const struct snib__sql_script *t, snib_instant until)
+{
+    struct snib__buf text;
+    snib__buf_init(&text, SCRIPT_TEXT_MAX);
+    bool sent = k->c && !t->failed && script_compose(k, t, 0, &text) &&
+                snib__my_send(k, (const char *)snib__buf_bytes(&text),
+                              snib__buf_size(&text), until);
+    snib__buf_free(&text);
+    return sent;
+}
+
+snib__sql_end snib__my_take_script(struct snib__my_conn *k,
+                                   struct snib__sql_script *t,
+                                   snib_instant until, struct snib_error *fault)
+{
+    uint32_t at = 0;
+    if (!k->c) {
+        *fault = k->is.why;
+        return SNIB__SQL_DOWN;
+    }
+    enum script_how how = snib__my_answered(k, until)
+                              ? script_take_all(k, t, 0, &at, until)
+                              : script_error(k, t);
+    switch (how) {
+    case SCRIPT_GOOD:
+        return SNIB__SQL_OK;
+    case SCRIPT_FAILED:
+        return script_undo(k, t, &t->item[at], until, fault);
+    case SCRIPT_DOWN:
+        break;
+    }
+    return script_cut(k, t, 1, fault);
 }

@@ -259,6 +259,29 @@ static const char *const text_of[SNIB__MY_STATEMENTS] = {
     [SNIB__MY_NOTIFY] = "KILL QUERY IS_USED_LOCK($1)",
     [SNIB__MY_LISTEN] = "SELECT GET_LOCK($1,0)",
     [SNIB__MY_NAME] = "SELECT GET_LOCK($1,0)+GET_LOCK($2,0)",
+    /* Of named locks. Who waits for one does so for as long as it takes. */
+    [SNIB__MY_GETLOCK_SETTINGS] = "SET SESSION max_execution_time=0",
+    [SNIB__MY_GETLOCK_SETTINGS_MARIADB] = "SET SESSION max_statement_time=0",
+    [SNIB__MY_GETLOCK_STAY] =
+        "SET SESSION wait_timeout=IF($1=0,@@global.wait_timeout,$1)",
+    /* A primary may become a replica while its sessions last. */
+    [SNIB__MY_GETLOCK_CLOCK] =
+        "SELECT IF(CAST(@@global.read_only AS CHAR) IN ('0','OFF')," US ",0)",
+    [SNIB__MY_GETLOCK_TRY] = "SELECT GET_LOCK($1,0)",
+    [SNIB__MY_GETLOCK_WAIT] = "SELECT GET_LOCK($1,$2)",
+    [SNIB__MY_GETLOCK_UNLOCK] = "SELECT RELEASE_LOCK($1)",
+    /* Whoever has that number by now is not harmed, if he does not wait so. */
+    [SNIB__MY_GETLOCK_CANCEL] =
+        "SET @snib_end=(SELECT IF(COUNT(*)=0,'DO 0','KILL QUERY $1') FROM "
+        "information_schema.PROCESSLIST WHERE ID=$1 AND STATE='User lock');"
+        "PREPARE snib_end FROM @snib_end;EXECUTE snib_end",
+    /* Another user's session may not be shown. */
+    [SNIB__MY_GETLOCK_LOOK] =
+        "SELECT 1,h.id,COALESCE(p.USER,'not snib'),COALESCE(p.HOST,'')," US
+        ",0 FROM (SELECT IS_USED_LOCK($1) id) h LEFT JOIN "
+        "information_schema.PROCESSLIST p ON p.ID=h.id WHERE h.id IS NOT NULL",
+    [SNIB__MY_GETLOCK_DOCTOR] = "SELECT COUNT(*),@@max_connections FROM "
+                                "information_schema.PROCESSLIST",
     [SNIB__MY_DOCTOR_SERVER] =
         "SELECT @@version,DATABASE(),CURRENT_USER(),@@global.read_only," US
         ",(SELECT COUNT(*) FROM information_schema.PROCESSLIST)",

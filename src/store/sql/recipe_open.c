@@ -49,7 +49,8 @@ snib_err snib__sql_recipe_place(const struct snib__url *url, const char *schema,
         return snib__url_wrong(
             url,
             "?dialect= is shedlock, the locks of ShedLock's table, int_lock, "
-            "those of Spring Integration's, or for postgres: advisory",
+            "those of Spring Integration's, or for postgres: advisory, for "
+            "mysql: getlock",
             e);
     }
     table = table ? table : int_lock ? "INT_LOCK" : "shedlock";
