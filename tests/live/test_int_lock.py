@@ -328,6 +328,19 @@ def test_what_the_table_has_not_is_unsupported(base, drivers):
     assert done.returncode != 0 and "cannot be listed" in done.stdout
 
 
+def test_who_insists_on_a_longer_lease_than_there_is_is_refused(base, drivers):
+    most = TTL_MS * 3 // 4
+    driver = drivers(url(base))
+    lock = driver.lock("n", lease_ms=most + 1, fixed=1)
+    said = driver.try_acquire(lock)
+    assert said.err == "USAGE" and f"{most} ms at most" in said.text, said
+    done = snib(base, "run", "m", "--", "true")
+    assert done.returncode == 64 and f"{most} ms at most" in done.stdout, \
+        done.stdout
+    assert snib(base, "run", "-t", "3s", "m", "--", "true").returncode == 0
+    driver.acquire(driver.lock("o", id="o")).release()  # it gets less
+
+
 def test_a_lock_is_not_ended_by_force_but_by_hand(base, drivers):
     driver = drivers(url(base))
     grant = driver.acquire(driver.lock("n", lease_ms=1500))

@@ -152,6 +152,7 @@ static void int_lock_has_a_table_a_region_and_a_time(void **state)
     assert_string_equal(w.p->schema, "public.INT_LOCK");
     assert_string_equal(w.p->recipe.region, "DEFAULT");
     assert_int_equal(w.p->recipe.ttl_us, 10000000);
+    assert_int_equal(snib__to_ms(w.out.lease_given), 7500);
     snib__postgres_ops.free(w.p);
     assert_int_equal(open_at("postgres://h/d?dialect=int_lock&table=My_Lock&"
                              "schema=s&region=a%20b&ttl=1500ms"),
@@ -159,6 +160,7 @@ static void int_lock_has_a_table_a_region_and_a_time(void **state)
     assert_string_equal(w.p->schema, "s.My_Lock");
     assert_string_equal(w.p->recipe.region, "a b");
     assert_int_equal(w.p->recipe.ttl_us, 1500000);
+    assert_int_equal(snib__to_ms(w.out.lease_given), 1125);
 }
 
 static void what_its_url_cannot_mean_is_refused(void **state)

@@ -83,6 +83,7 @@ static bool recipe_open_ttl(const char *text, int64_t *ret_ms)
 
 static snib_err recipe_open_int_lock(struct snib__sql_recipe *p,
                                      const struct snib__url *url,
+                                     struct snib__out *out,
                                      struct snib_error *e)
 {
     const char *region = snib__url_query(url, "region");
@@ -100,6 +101,7 @@ static snib_err recipe_open_int_lock(struct snib__sql_recipe *p,
     }
     snprintf(p->region, sizeof p->region, "%s", region);
     p->ttl_us = ms * 1000;
+    out->lease_given = snib__ms(ms * 3 / 4);
     return SNIB_ERR_OK;
 }
 
@@ -134,7 +136,7 @@ snib_err snib__sql_recipe_open(struct snib__sql_recipe *p,
     snib__sql_host_name(p->host);
     out->caps = SNIB__TIED | SNIB__NO_LATCH;
     out->poll = snib__ms(SNIB__RECIPE_POLL_MS);
-    err = p->int_lock ? recipe_open_int_lock(p, url, e) : SNIB_ERR_OK;
+    err = p->int_lock ? recipe_open_int_lock(p, url, out, e) : SNIB_ERR_OK;
     return err ? err : snib__sql_recipe_place(url, schema, place, size, e);
 }
 
