@@ -242,6 +242,9 @@ static bool recipe_add_take(struct recipe_step *k)
 
 static bool recipe_took(const struct recipe_step *k, bool again)
 {
+    if (again && k->p->int_lock) { /* that was ended, whatever is there now */
+        return false;
+    }
     return snib__sql_recipe_holds(&k->row) && recipe_is(k, k->by) &&
            (again || k->changed);
 }
