@@ -9,8 +9,8 @@
  *                               ?dialect=DIALECT&table=TABLE&schema=SCHEMA
  *                               (int_lock: &region=REGION), or ?dialect=advisory
  *     mysql://HOST:PORT/DATABASE?prefix=PREFIX  of a dialect
- *                               ?dialect=DIALECT&table=TABLE (&region=REGION),
- *                               or ?dialect=getlock
+ *                               ?dialect=DIALECT&table=TABLE (&region=REGION)
+ *     mysql://HOST:PORT/?dialect=getlock  the same in all databases of a server
  *     etcd://HOST:PORT,…?prefix=PREFIX  the members, sorted; of a dialect
  *                               ?dialect=DIALECT, or both
  *     zookeeper://HOST:PORT,…/PATH  the servers, sorted; with Curator's mutexes
@@ -166,11 +166,14 @@ static void identity_put_database(struct snib__buf *b,
     } else {
         snib__buf_printf(b, ":%u", url->port ? url->port : port);
     }
+    if (dialect && !strcmp(dialect, "getlock")) {
+        snib__buf_puts(b, "/?dialect=getlock"); /* of all databases there */
+        return;
+    }
     snib__buf_printf(b, "/%s?",
                      *database ? database : identity_or_else(url->user, ""));
-    if (dialect &&
-        (!strcmp(dialect, "advisory") || !strcmp(dialect, "getlock"))) {
-        snib__buf_printf(b, "dialect=%s", dialect); /* there is no table */
+    if (dialect && !strcmp(dialect, "advisory")) {
+        snib__buf_puts(b, "dialect=advisory"); /* there is no table */
         return;
     }
     bool int_lock = dialect && !strcmp(dialect, "int_lock");

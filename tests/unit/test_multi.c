@@ -66,7 +66,7 @@ static void one_store_has_one_identity(void **state)
         {"postgres://u@h/d?dialect=advisory",
          "postgres://h:5432/d?dialect=advisory"},
         {"mysql://u@h/d", "mysql://h:3306/d?prefix=snib"},
-        {"mysql://u@h/d?dialect=getlock", "mysql://h:3306/d?dialect=getlock"},
+        {"mysql://u@h/d?dialect=getlock", "mysql://h:3306/?dialect=getlock"},
         {"mysql://u@h/d?dialect=int_lock&region=r&table=T",
          "mysql://h:3306/d?dialect=int_lock&table=T&region=r"},
         {"mysql://u@h/d?dialect=shedlock&tls=no",
