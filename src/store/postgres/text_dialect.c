@@ -7,42 +7,49 @@
     "SELECT (CASE WHEN $1::bigint=0 THEN " f "($2::bigint) ELSE " f            \
     "($2::int,$3::bigint::int) END)::int::bigint"
 
-static const char *const text_dialect_of[SNIB__PG_STATEMENTS] = {
-    /* Who waits does so for as long as it takes, or until he is gone. */
-    [SNIB__PG_ADVISORY_SETTINGS] =
-        "SELECT pg_backend_pid(),pg_is_in_recovery()::int," US "," LIFE ","
-        "set_config('search_path','',false),set_config('lock_timeout','0',"
-        "false),set_config('statement_timeout','0',false),"
-        "set_config('idle_in_transaction_session_timeout','1000',false),CASE "
-        "WHEN version() LIKE '%linux%' THEN "
-        "set_config('client_connection_check_interval','1000',false) END",
-    [SNIB__PG_ADVISORY_STAY] =
-        "SELECT set_config('idle_session_timeout',$1::text,false)",
-    [SNIB__PG_ADVISORY_CLOCK] = "SELECT " US,
-    [SNIB__PG_ADVISORY_TRY] = OF_KEY("pg_try_advisory_lock"),
-    [SNIB__PG_ADVISORY_UNLOCK] = OF_KEY("pg_advisory_unlock"),
-    /* Whoever has that number by now is not harmed, if he does not wait so. */
-    [SNIB__PG_ADVISORY_CANCEL] =
-        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE "
-        "pid=$1::bigint::int AND application_name='snib: lock' AND "
-        "wait_event='advisory'",
-    [SNIB__PG_ADVISORY_LOOK] =
-        "SELECT l.granted::int::bigint,l.pid::bigint,a.application_name,"
-        "coalesce(host(a.client_addr),'its own host')," US ","
-        "coalesce((extract(epoch FROM l.waitstart)*1000000)::bigint,0) "
-        "FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid=l.pid WHERE "
-        "l.locktype='advisory' AND l.database=(SELECT oid "
-        "FROM pg_database WHERE datname=current_database()) AND "
-        "l.classid::bigint=$1 AND l.objid::bigint=$2 AND "
-        "l.objsubid::bigint=$3 ORDER BY l.granted DESC,l.waitstart NULLS FIRST",
-    [SNIB__PG_ADVISORY_DOCTOR] =
-        "SELECT (SELECT count(*) FROM pg_locks WHERE locktype='advisory' AND "
-        "granted),(SELECT count(*) FROM pg_locks WHERE locktype='advisory' AND "
-        "NOT granted),(SELECT count(*) FROM pg_stat_activity),"
-        "current_setting('max_connections')::bigint",
-};
-
 const char *snib__pg_dialect_text(int statement)
 {
-    return text_dialect_of[statement];
+    switch (statement) {
+    /* Who waits does so for as long as it takes, or until he is gone. */
+    case SNIB__PG_ADVISORY_SETTINGS:
+        return "SELECT pg_backend_pid(),pg_is_in_recovery()::int," US "," LIFE
+               ",set_config('search_path','',false),"
+               "set_config('lock_timeout','0',false),"
+               "set_config('statement_timeout','0',false),"
+               "set_config('idle_in_transaction_session_timeout','1000',false),"
+               "CASE WHEN version() LIKE '%linux%' THEN "
+               "set_config('client_connection_check_interval','1000',false) "
+               "END";
+    case SNIB__PG_ADVISORY_STAY:
+        return "SELECT set_config('idle_session_timeout',$1::text,false)";
+    case SNIB__PG_ADVISORY_CLOCK:
+        return "SELECT " US;
+    case SNIB__PG_ADVISORY_TRY:
+        return OF_KEY("pg_try_advisory_lock");
+    case SNIB__PG_ADVISORY_UNLOCK:
+        return OF_KEY("pg_advisory_unlock");
+    /* Whoever has that number by now is not harmed, if he does not wait so. */
+    case SNIB__PG_ADVISORY_CANCEL:
+        return "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE "
+               "pid=$1::bigint::int AND application_name='snib: lock' AND "
+               "wait_event='advisory'";
+    case SNIB__PG_ADVISORY_LOOK:
+        return "SELECT l.granted::int::bigint,l.pid::bigint,a.application_name,"
+               "coalesce(host(a.client_addr),'its own host')," US ","
+               "coalesce((extract(epoch FROM l.waitstart)*1000000)::bigint,0) "
+               "FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid=l.pid "
+               "WHERE l.locktype='advisory' AND l.database=(SELECT oid "
+               "FROM pg_database WHERE datname=current_database()) AND "
+               "l.classid::bigint=$1 AND l.objid::bigint=$2 AND "
+               "l.objsubid::bigint=$3 ORDER BY l.granted DESC,l.waitstart "
+               "NULLS FIRST";
+    case SNIB__PG_ADVISORY_DOCTOR:
+        return "SELECT (SELECT count(*) FROM pg_locks WHERE "
+               "locktype='advisory' AND granted),(SELECT count(*) FROM "
+               "pg_locks WHERE locktype='advisory' AND NOT granted),(SELECT "
+               "count(*) FROM pg_stat_activity),"
+               "current_setting('max_connections')::bigint";
+    default:
+        return NULL;
+    }
 }

@@ -8,10 +8,10 @@
  *
  * Whatever happens to the connection of a request, what it had at the server is
  * over with it. A request that is asked for again begins anew on another one. */
+#include "store/sql/native.h"
 #include "base/error.h"
 #include "core/blocking.h"
 #include "core/rules/rules.h"
-#include "store/sql/native.h"
 
 #define NATIVE_DAY INT64_C(88473600000) /* in 1/1024 ms */
 
