@@ -24,7 +24,9 @@
  *     postgres://host:5432/database?schema=snib
  *     mysql://host:3306/database?prefix=snib
  *     postgres://host:5432/database?dialect=shedlock&table=shedlock&schema=public
+ *     postgres://host:5432/database?dialect=int_lock&table=INT_LOCK&schema=public&region=DEFAULT
  *     postgres://host:5432/database?dialect=advisory
+ *     mysql://host:3306/?dialect=getlock  in all databases there
  *     etcd://a:2379,b:2379,c:2379?prefix=snib  members in that order
  *     zookeeper://a:2181,b:2181/path    servers in order of host, then port
  *     (a dialect is part of it: ?dialect=concurrency, ?dialect=curator-mutex)

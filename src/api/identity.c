@@ -7,9 +7,10 @@
  *     file:PATH                 as realpath(3) gives it
  *     postgres://HOST:PORT/DATABASE?schema=SCHEMA  of a dialect
  *                               ?dialect=DIALECT&table=TABLE&schema=SCHEMA
- *                               or ?dialect=advisory
+ *                               (int_lock: &region=REGION), or ?dialect=advisory
  *     mysql://HOST:PORT/DATABASE?prefix=PREFIX  of a dialect
- *                               ?dialect=DIALECT&table=TABLE
+ *                               ?dialect=DIALECT&table=TABLE (&region=REGION)
+ *     mysql://HOST:PORT/?dialect=getlock  the same in all databases of a server
  *     etcd://HOST:PORT,…?prefix=PREFIX  the members, sorted; of a dialect
  *                               ?dialect=DIALECT, or both
  *     zookeeper://HOST:PORT,…/PATH  the servers, sorted; with Curator's mutexes
@@ -165,22 +166,32 @@ static void identity_put_database(struct snib__buf *b,
     } else {
         snib__buf_printf(b, ":%u", url->port ? url->port : port);
     }
+    if (dialect && !strcmp(dialect, "getlock")) {
+        snib__buf_puts(b, "/?dialect=getlock"); /* of all databases there */
+        return;
+    }
     snib__buf_printf(b, "/%s?",
                      *database ? database : identity_or_else(url->user, ""));
     if (dialect && !strcmp(dialect, "advisory")) {
         snib__buf_puts(b, "dialect=advisory"); /* there is no table */
         return;
     }
+    bool int_lock = dialect && !strcmp(dialect, "int_lock");
     if (dialect) {
-        snib__buf_printf(
-            b, "dialect=%s&table=%s%s", dialect,
-            identity_or_else(snib__url_query(url, "table"), "shedlock"),
-            otherwise ? "&" : "");
+        snib__buf_printf(b, "dialect=%s&table=%s%s", dialect,
+                         identity_or_else(snib__url_query(url, "table"),
+                                          int_lock ? "INT_LOCK" : "shedlock"),
+                         otherwise ? "&" : "");
     }
     if (otherwise) {
         snib__buf_printf(
             b, "%s=%s", key,
             identity_or_else(snib__url_query(url, key), otherwise));
+    }
+    if (int_lock) {
+        snib__buf_printf(
+            b, "&region=%s",
+            identity_or_else(snib__url_query(url, "region"), "DEFAULT"));
     }
 }
 

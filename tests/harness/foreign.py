@@ -1,5 +1,6 @@
 """Locks of others, by their own clients: a program in Go (etcd's
-concurrency.Mutex), programs in Java (Curator, ShedLock).
+concurrency.Mutex), programs in Java (Curator, ShedLock,
+Spring Integration).
 
 Each is fetched and built once, into build/foreign of the source tree: pinned
 versions, with checksums. What go and Maven keep of them for all trees stays where
@@ -158,6 +159,13 @@ def shedlock():
     """The command of ShedLock's own client: it takes a JDBC URL, USER, NAME and
     how many ms a lock lasts at most."""
     return _java("shedlock", "ShedLocks", "ShedLock's")
+
+
+@functools.lru_cache(maxsize=None)
+def spring():
+    """The command of Spring Integration's JdbcLockRegistry: it takes a JDBC URL,
+    USER, NAME and for how many ms a lock stands."""
+    return _java("spring", "SpringLocks", "Spring's")
 
 
 @functools.lru_cache(maxsize=None)

@@ -275,7 +275,7 @@ def test_what_there_is_not_is_unsupported(base, drivers):
 
 def test_urls_that_mean_nothing_are_refused(base, drivers):
     driver = drivers()
-    for more in ("&table=x", "&schema=x", "&durable=no"):
+    for more in ("&table=x", "&schema=x", "&durable=no", "&ttl=9s"):
         said = driver.ask("open", id="x", url=url(base) + more)
         assert said.err == "USAGE" and "in no table" in said.text
 

@@ -10,39 +10,18 @@ import time
 import pytest
 
 from counters import Counter
-from harness import mysql_server, postgres_server
+from harness import beside
+from harness.beside import snib_at
 from harness.foreign import Foreign, missing, shedlock
-from harness.mysql_server import MysqlServer
-from harness.postgres_server import PostgresServer
 from harness.stream_proxy import StreamProxy
 from harness.wait import stays, wait_until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
-SNIB = os.environ.get("SNIB_BIN", "")
-NEEDS = "postgres://127.0.0.1:1/x"
 POLL_S = 0.1  # a waiter asks again by then
 
 
-class Postgres:
-    words_of_texts = False
-    missing = staticmethod(postgres_server.postgres_missing)
-    page = "POSTGRES.md"
-    needs = NEEDS
-
-    def __init__(self):
-        self.server = PostgresServer()
-        self.sql = self.server.psql
-        self.jdbc = f"jdbc:postgresql://127.0.0.1:{self.server.port}/snib"
-
-    def clear(self):
-        self.sql("DROP SCHEMA IF EXISTS other CASCADE",
-                 "DROP SCHEMA public CASCADE", "CREATE SCHEMA public",
-                 "GRANT ALL ON SCHEMA public TO PUBLIC")
-
-    def own(self):
-        self.sql("ALTER TABLE shedlock OWNER TO snib")
-
+class Postgres(beside.Postgres):
     WRONG = {
         "zone": ("ALTER TABLE shedlock ALTER lock_until TYPE timestamptz",
                  "to the millisecond"),
@@ -62,24 +41,7 @@ class Postgres:
     }
 
 
-class Mysql:
-    words_of_texts = True
-    missing = staticmethod(mysql_server.mysql_missing)
-    page = "MYSQL.md"
-    needs = "mysql://127.0.0.1:1/x"
-
-    def __init__(self):
-        self.server = MysqlServer()
-        self.sql = self.server.sql
-        self.jdbc = f"jdbc:mariadb://127.0.0.1:{self.server.port}/snib"
-
-    def clear(self):
-        self.sql("DROP DATABASE snib", "CREATE DATABASE snib",
-                 "SET GLOBAL time_zone='SYSTEM'", database="mysql")
-
-    def own(self):
-        pass
-
+class Mysql(beside.Mysql):
     WRONG = {
         "text": ("ALTER TABLE shedlock MODIFY lock_until VARCHAR(40) NOT NULL",
                  "to the millisecond"),
@@ -94,9 +56,6 @@ class Mysql:
                   "too short a locked_by"),
         "engine": ("ALTER TABLE shedlock ENGINE=MyISAM", "make it InnoDB"),
     }
-
-
-MADE = {}
 
 
 @pytest.fixture(scope="module", params=[Postgres, Mysql],
@@ -116,18 +75,12 @@ def base(kept, drivers):
         pytest.skip(f"the store {kept.needs.split(':')[0]}: is not built in")
     kept.clear()
     kept.sql(schema(kept))
-    kept.own()
+    kept.own("shedlock")
     return kept
 
 
 def url(base, more=""):
     return base.server.url + "?dialect=shedlock" + more
-
-
-def snib_at(where, *words):
-    return subprocess.run([SNIB, *words], timeout=60, check=False, text=True,
-                          env={**os.environ, "SNIB_URL": where},
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def snib(base, *words, more=""):
@@ -329,7 +282,7 @@ def test_a_table_that_cannot_do_is_refused_in_words(base, drivers):
         base.clear()
         base.sql(schema(base))
         base.sql(change)
-        base.own()
+        base.own("shedlock")
         driver = drivers(url(base))
         said = driver.try_acquire(driver.lock("n"))
         assert said.err == "CONFIG" and words in said.text, said
@@ -341,7 +294,7 @@ def test_shedlocks_own_table_will_do(base, drivers):
     base.sql("CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, "
              f"lock_until {stamp} NOT NULL, locked_at {stamp} NOT NULL, "
              "locked_by VARCHAR(255) NOT NULL, PRIMARY KEY (name))")
-    base.own()
+    base.own("shedlock")
     driver = drivers(url(base))
     grant = driver.acquire(driver.lock("n"))
     assert grant.renew().ok

@@ -36,6 +36,7 @@ static struct {
     bool more;
     int taken, cut_at, ends_at; /* results; 0: never */
     int options, option_fails;  /* the n-th; 0: none */
+    const char *stalls;         /* words of what is not answered at once */
     const char *methods;        /* by which it may log in; NULL: all */
     size_t stack;               /* of its calls; 0: as it likes */
     char asked[ASKED];          /* all queries */
@@ -129,6 +130,47 @@ static int fake_query(int *ret, MYSQL *c, const char *text, unsigned long size)
     snprintf(lib.asked + used, ASKED - used, "%s\n", query);
     lib.rest = query;
     *ret = !lib_execute();
+    return 0;
+}
+
+/* An answer comes. */
+static void lib_answers(void)
+{
+    assert_int_equal(write(lib.fd[1], "x", 1), 1);
+}
+
+/* The first half of it: it is executed when its answer is read. */
+static int fake_send(int *ret, MYSQL *c, const char *text, unsigned long size)
+{
+    static char sent[ASKED];
+    (void)c;
+    size_t used = strlen(lib.asked);
+    assert_true(size + used + 2 < ASKED);
+    memcpy(sent, text, size);
+    sent[size] = 0;
+    snprintf(lib.asked + used, ASKED - used, "%s\n", sent);
+    lib.rest = sent;
+    if (!lib.silent && !(lib.stalls && strstr(sent, lib.stalls))) {
+        lib_answers();
+    }
+    *ret = 0;
+    return 0;
+}
+
+static int fake_read(my_bool *ret, MYSQL *c)
+{
+    char one;
+    (void)c;
+    (void)recv(lib.fd[0], &one, 1, MSG_DONTWAIT);
+    *ret = !lib_execute();
+    return 0;
+}
+
+static int fake_read_on(my_bool *ret, MYSQL *c, int status)
+{
+    (void)c;
+    (void)status;
+    *ret = 1;
     return 0;
 }
 
@@ -303,10 +345,14 @@ static const struct snib__mariadb fake_mariadb = {
     .mysql_num_fields = fake_fields,
     .mysql_num_rows = fake_rows,
     .mysql_options = fake_options,
+    .mysql_read_query_result_cont = fake_read_on,
+    .mysql_read_query_result_start = fake_read,
     .mysql_real_connect_cont = fake_connect_on,
     .mysql_real_connect_start = fake_connect,
     .mysql_real_query_cont = fake_on,
     .mysql_real_query_start = fake_query,
+    .mysql_send_query_cont = fake_on,
+    .mysql_send_query_start = fake_send,
     .mysql_server_init = fake_begin,
     .mysql_sqlstate = fake_state,
     .mysql_store_result_cont = fake_store_on,

@@ -1,6 +1,9 @@
 /* tests/unit/recipe_world.h — store/sql/recipe over a table of one row, by which
  * others lock, too: a link whose answers get lost, whose statements are executed
- * late, as the test says. */
+ * late, as the test says.
+ *
+ * Of INT_LOCK the row stands for ttl_us from `at`, each statement says so, and
+ * theirs is deleted at its end. */
 #ifndef SNIB_TESTS_UNIT_RECIPE_WORLD_H
 #define SNIB_TESTS_UNIT_RECIPE_WORLD_H
 
@@ -19,12 +22,13 @@
 enum { COLUMNS = 5, LATE = 32, HURDLES = 20 };
 
 static const struct snib__name name = {1, 1, 5, "a", "a"};
+#define INT_LOCK_KEY "0cc175b9-c0f1-36a8-b1c3-99e269772661" /* "a" */
 
 /* A statement as the server gets it. */
 struct statement {
     int what;
-    int64_t number[8];
-    char text[8][SNIB__RECIPE_BYTES];
+    int64_t number[9];
+    char text[9][SNIB__RECIPE_BYTES];
 };
 
 static struct {
@@ -86,11 +90,17 @@ static int64_t us(void)
     return w.now / 1000;
 }
 
+static void set_until(int64_t until)
+{
+    w.until = until;
+    w.at = w.recipe.int_lock ? until - w.recipe.ttl_us : w.at;
+}
+
 static void take(int64_t lease_us, const char *by)
 {
     w.there = true;
-    w.until = us() + lease_us;
     w.at = us();
+    set_until(us() + lease_us);
     snprintf(w.by, sizeof w.by, "%s", by);
 }
 
@@ -123,19 +133,29 @@ static int execute(const struct statement *q)
     case SNIB__SQL_DO_RECIPE_RENEW:
         if (w.there && !strcmp(w.by, q->text[2]) && w.until > us()) {
             bool more = us() + n[1] > w.until;
-            w.until = more ? us() + n[1] : w.until;
+            set_until(more ? us() + n[1] : w.until);
             return more; /* as MySQL counts */
         }
         return 0;
     case SNIB__SQL_DO_RECIPE_END:
         if (w.there && !strcmp(w.by, q->text[1]) && w.until > us()) {
-            w.until = us();
+            set_until(us() - (w.recipe.int_lock ? 86400 * SECOND / 1000 : 0));
             return 1;
         }
         return 0;
     default:
         return 0;
     }
+}
+
+/* The rest of the parameters is the same behind what says which lock. */
+static void read_int_lock(struct statement *q)
+{
+    assert_string_equal(q->text[0], INT_LOCK_KEY);
+    assert_string_equal(q->text[1], "DEFAULT");
+    assert_int_equal(q->number[2], w.recipe.ttl_us);
+    memmove(q->number + 1, q->number + 3, 6 * sizeof q->number[0]);
+    memmove(q->text + 1, q->text + 3, 6 * sizeof q->text[0]);
 }
 
 static void read_statement(const struct snib__sql_script *t,
@@ -151,6 +171,9 @@ static void read_statement(const struct snib__sql_script *t,
             memcpy(ret->text[i],
                    (const char *)snib__buf_bytes(&t->bytes) + p->at, p->size);
         }
+    }
+    if (w.recipe.int_lock) {
+        read_int_lock(ret);
     }
 }
 
@@ -307,12 +330,14 @@ static struct snib__request verb_of(snib__verb v,
 /* One of theirs has the lock, until it ends it. */
 static void they_take(void)
 {
-    take(60 * SECOND / 1000, "their-host");
+    take(w.recipe.int_lock ? w.recipe.ttl_us : 60 * SECOND / 1000,
+         "their-host");
 }
 
 static void they_end(void)
 {
     w.until = us();
+    w.there = w.there && !w.recipe.int_lock;
 }
 
 static void they_come_and_go(void)

@@ -2,12 +2,12 @@
  * says: what is told when a lock is had, held by another, lost with its session. */
 #include "postgres_client.h"
 
-#include "store/postgres/advisory_i.h"
+#include "store/sql/native.h"
 
 /* Another worker, which wants that request's connection as soon as it may. */
 static struct {
     const uint64_t *id; /* NULL: there is none */
-    struct pg_hold *found;
+    struct snib__sql_hold *found;
 } other;
 
 void mutex_unlocked(void); /* harness/mutexes.c; not with ThreadSanitizer */
@@ -16,7 +16,7 @@ void mutex_unlocked(void)
     const uint64_t *id = other.id;
     other.id = NULL;
     if (id) {
-        other.found = snib__pg_hold_use(w.p, id);
+        other.found = snib__sql_hold_use(&w.p->advisory, id);
     }
 }
 
@@ -252,16 +252,16 @@ static void a_prior_grant_is_ended_also_while_it_is_used(void **state)
 {
     (void)state;
     struct snib__request r = granted();
-    struct pg_hold *h = snib__pg_hold_use(w.p, r.id);
+    struct snib__sql_hold *h = snib__sql_hold_use(&w.p->advisory, r.id);
     assert_non_null(h);
-    snib__pg_hold_end_other(w.p, r.id, r.token + 1);
+    snib__sql_hold_end_other(&w.p->advisory, r.id, r.token + 1);
     assert_false(h->doomed);
-    snib__pg_hold_end_other(w.p, r.id, r.token);
+    snib__sql_hold_end_other(&w.p->advisory, r.id, r.token);
     assert_true(h->doomed);
-    snib__pg_hold_leave(w.p, h);
+    snib__sql_hold_leave(&w.p->advisory, h);
     assert_true(snib__list_empty(&w.p->advisory.holds));
     r = granted();
-    snib__pg_hold_end_other(w.p, r.id, r.token);
+    snib__sql_hold_end_other(&w.p->advisory, r.id, r.token);
     assert_true(snib__list_empty(&w.p->advisory.holds));
 }
 
@@ -270,13 +270,13 @@ static void a_connection_has_ended_behind_the_last_words(void **state)
 {
     (void)state;
     struct snib__request r = granted();
-    struct pg_hold *h = snib__pg_hold_use(w.p, r.id);
-    assert_false(snib__pg_hold_heard(h));
+    struct snib__sql_hold *h = snib__sql_hold_use(&w.p->advisory, r.id);
+    assert_false(snib__pg_advisory.heard(h));
     assert_int_equal(write(lib.fd[1], "x", 1), 1);
-    assert_false(snib__pg_hold_heard(h)); /* it says something else */
+    assert_false(snib__pg_advisory.heard(h)); /* it says something else */
     lib.words = 2;
-    assert_true(snib__pg_hold_heard(h));
-    snib__pg_hold_leave(w.p, h);
+    assert_true(snib__pg_advisory.heard(h));
+    snib__sql_hold_leave(&w.p->advisory, h);
 }
 
 static void nobody_finds_what_is_ended_by_another(void **state)
@@ -284,7 +284,7 @@ static void nobody_finds_what_is_ended_by_another(void **state)
     (void)state;
     struct snib__request r = granted();
     other.id = r.id;
-    snib__pg_hold_end_other(w.p, r.id, r.token);
+    snib__sql_hold_end_other(&w.p->advisory, r.id, r.token);
     assert_null(other.id);
     assert_null(other.found);
 }
@@ -311,7 +311,7 @@ static void a_lock_of_a_standby_is_none(void **state)
     assert_non_null(strstr(w.error.text, "is a standby"));
     assert_int_equal(lib.sent[SNIB__PG_ADVISORY_TRY], 0);
     lib.answer[SNIB__PG_ADVISORY_SETTINGS].value[1] = 0;
-    w.p->session[0].locks.not_before = (snib_instant){0};
+    w.p->session[0].tables.locks.not_before = (snib_instant){0};
     assert_int_equal(run(&r), SNIB__DONE);
 }
 
@@ -320,7 +320,7 @@ static void a_server_without_room_is_not_asked_again_at_once(void **state)
     struct snib__request r = verb(SNIB__ACQUIRE, 0);
     (void)state;
     assert_int_equal(reach(), SNIB__SQL_OK);
-    w.p->session[0].locks.failures = 6; /* so the next pause is a second */
+    w.p->session[0].tables.locks.failures = 6; /* the next pause is a second */
     lib.polls = PGRES_POLLING_FAILED;
     lib.refusal = "FATAL:  53300: sorry, too many clients already";
     assert_int_equal(run(&r), SNIB__PENDING);

@@ -134,8 +134,89 @@ static void errors_of_the_table_are_told_as_such(void **state)
     }
 }
 
+/* -- Spring Integration's -------------------------------------------------- */
+
+static int begin_int_lock(void **state)
+{
+    (void)begin_world(state);
+    snib__postgres_ops.free(w.p);
+    table_is(1, 4, 1, 36, 1, 1);
+    return open_at("postgres://u@localhost/d?dialect=int_lock");
+}
+
+static void int_lock_has_a_table_a_region_and_a_time(void **state)
+{
+    (void)state;
+    assert_int_equal(w.out.caps, SNIB__TIED | SNIB__NO_LATCH);
+    assert_true(w.p->recipe.int_lock);
+    assert_string_equal(w.p->schema, "public.INT_LOCK");
+    assert_string_equal(w.p->recipe.region, "DEFAULT");
+    assert_int_equal(w.p->recipe.ttl_us, 10000000);
+    assert_int_equal(snib__to_ms(w.out.lease_given), 7500);
+    snib__postgres_ops.free(w.p);
+    assert_int_equal(open_at("postgres://h/d?dialect=int_lock&table=My_Lock&"
+                             "schema=s&region=a%20b&ttl=1500ms"),
+                     SNIB_ERR_OK);
+    assert_string_equal(w.p->schema, "s.My_Lock");
+    assert_string_equal(w.p->recipe.region, "a b");
+    assert_int_equal(w.p->recipe.ttl_us, 1500000);
+    assert_int_equal(snib__to_ms(w.out.lease_given), 1125);
+}
+
+static void what_its_url_cannot_mean_is_refused(void **state)
+{
+    static const char *const bad[] = {
+        "postgres://h/d?ttl=10s",
+        "postgres://h/d?region=x",
+        "postgres://h/d?dialect=shedlock&ttl=10s",
+        "postgres://h/d?dialect=int_lock&ttl=10",
+        "postgres://h/d?dialect=int_lock&ttl=999ms",
+        "postgres://h/d?dialect=int_lock&ttl=-3s",
+        "postgres://h/d?dialect=int_lock&ttl=86401s",
+        "postgres://h/d?dialect=int_lock&ttl=99999999999s",
+        "postgres://h/d?dialect=int_lock&ttl=2h",
+        "postgres://h/d?dialect=int_lock&region=",
+        "postgres://h/d?dialect=int_lock&table=a.b",
+        "postgres://h/d?dialect=int_lock&table="
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        snib__postgres_ops.free(w.p);
+        w.p = NULL;
+        assert_int_equal(open_at(bad[i]), SNIB_ERR_USAGE);
+        assert_null(w.p);
+        assert_int_equal(open_at("postgres://h/d"), SNIB_ERR_OK);
+    }
+}
+
+static void refused_of_spring(const char *words)
+{
+    assert_int_equal(reach(), SNIB__SQL_REFUSED);
+    assert_int_equal(w.error.code, SNIB_ERR_CONFIG);
+    assert_non_null(strstr(w.error.text, "public.INT_LOCK"));
+    assert_non_null(strstr(w.error.text, words));
+}
+
+static void a_table_that_is_not_springs_is_refused_in_words(void **state)
+{
+    (void)state;
+    table_is(0, 0, 0, 0, 0, 1);
+    refused_of_spring("doctor --schema");
+    table_is(1, 3, 1, 36, 1, 1); /* or one that has EXPIRED_AFTER */
+    refused_of_spring("EXPIRED_AFTER");
+    table_is(1, 4, 0, 36, 1, 1);
+    refused_of_spring("to the millisecond");
+    table_is(1, 4, 1, 35, 1, 1);
+    refused_of_spring("too short a CLIENT_ID");
+    table_is(1, 4, 1, 36, 0, 1);
+    refused_of_spring("takes a key twice");
+    table_is(1, 4, 1, 36, 1, 1);
+    assert_int_equal(reach(), SNIB__SQL_OK);
+}
+
 int main(void)
 {
+#define SPRING(f) cmocka_unit_test_setup_teardown(f, begin_int_lock, end_world)
 #define RECIPE(f) cmocka_unit_test_setup_teardown(f, begin_recipe, end_world)
     static const struct CMUnitTest cases[] = {
         RECIPE(it_can_less_and_polls),
@@ -145,6 +226,9 @@ int main(void)
         RECIPE(a_table_that_cannot_do_is_refused_in_words),
         RECIPE(requests_go_to_the_table),
         RECIPE(errors_of_the_table_are_told_as_such),
+        SPRING(int_lock_has_a_table_a_region_and_a_time),
+        SPRING(what_its_url_cannot_mean_is_refused),
+        SPRING(a_table_that_is_not_springs_is_refused_in_words),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);
 }

@@ -74,6 +74,13 @@ static void of_a_dialect_it_is_its_table(void **state)
                   sizeof text),
         SNIB_ERR_OK);
     assert_non_null(strstr(text, "EXISTS s.t("));
+    assert_int_equal(schema_of("postgres://h/d?dialect=int_lock", sizeof text),
+                     SNIB_ERR_OK);
+    assert_non_null(strstr(text, "EXISTS public.INT_LOCK("));
+    assert_int_equal(
+        schema_of("postgres://h/d?dialect=int_lock&table=Q", sizeof text),
+        SNIB_ERR_OK);
+    assert_non_null(strstr(text, "EXISTS public.Q(LOCK_KEY"));
     assert_int_equal(schema_of("postgres://h/d?dialect=advisory", sizeof text),
                      SNIB_ERR_UNSUPPORTED);
     assert_int_equal(schema_of("postgres://h/d?dialect=x", sizeof text),

@@ -45,13 +45,14 @@ IO_HEADERS = {
     "time.h", "unistd.h",
 }
 IO_ALLOWED = ("src/store/file/", "src/store/memory/",
-              "src/store/host", "src/store/sql/host",
+              "src/store/host", "src/store/sql/host", "src/store/sql/native",
               "src/store/postgres/", "src/store/mysql/")
 # What a store lets others include.
 SHARED = {"src/store/redis/redis.h", "src/store/redis/node.h",
           "src/store/redis/slots.h", "src/store/sql/sql.h",
           "src/store/sql/host.h", "src/store/sql/address.h",
-          "src/store/sql/tables.h", "src/store/sql/recipe.h"}
+          "src/store/sql/tables.h", "src/store/sql/recipe.h",
+          "src/store/sql/native.h"}
 # Vendor headers, and the only place that may know each.
 VENDOR = {"hiredis/": "src/proto/resp", "openssl/": "src/net/tls",
           "libpq-fe.h": "src/store/postgres/",

@@ -146,6 +146,31 @@ bool snib__my_query(struct snib__my_conn *k, const char *text, size_t size,
     return err == 0;
 }
 
+bool snib__my_send(struct snib__my_conn *k, const char *text, size_t size,
+                   snib_instant until)
+{
+    const struct snib__mariadb *lib = &k->store->lib;
+    int err = 0;
+    int status = lib->mysql_send_query_start(&err, k->c, text, size);
+    while (status) {
+        status =
+            lib->mysql_send_query_cont(&err, k->c, conn_wait(k, status, until));
+    }
+    return err == 0;
+}
+
+bool snib__my_answered(struct snib__my_conn *k, snib_instant until)
+{
+    const struct snib__mariadb *lib = &k->store->lib;
+    my_bool err = 0;
+    int status = lib->mysql_read_query_result_start(&err, k->c);
+    while (status) {
+        status = lib->mysql_read_query_result_cont(&err, k->c,
+                                                   conn_wait(k, status, until));
+    }
+    return err == 0;
+}
+
 MYSQL_RES *snib__my_store(struct snib__my_conn *k, snib_instant until)
 {
     const struct snib__mariadb *lib = &k->store->lib;

@@ -184,6 +184,27 @@ static snib__sql_end connect_refuse(struct snib_error *fault, snib_err err,
     return SNIB__SQL_REFUSED;
 }
 
+static snib__sql_end connect_judge(const struct snib__my_conn *k,
+                                   const struct connect_seen *seen,
+                                   struct snib_error *fault)
+{
+    const struct snib__mysql *p = k->store;
+    if (seen->read_only) {
+        (void)connect_refuse(fault, SNIB_ERR_STORE, p,
+                             "the server is read-only (a replica); connect to "
+                             "the primary");
+        return SNIB__SQL_DOWN; /* it may become one */
+    }
+    /* At login the server tells 32 bits of it. */
+    if ((uint32_t)seen->number != (uint32_t)p->lib.mysql_thread_id(k->c)) {
+        return connect_refuse(
+            fault, SNIB_ERR_CONFIG, p,
+            "a pooler or proxy (ProxySQL, MaxScale?) stands before the server, "
+            "where a session is not one; connect to the server itself");
+    }
+    return SNIB__SQL_OK;
+}
+
 static snib__sql_end connect_look(struct snib__my_conn *k,
                                   struct snib__sql_script *t,
                                   snib_instant until, struct snib_error *fault)
@@ -202,26 +223,35 @@ static snib__sql_end connect_look(struct snib__my_conn *k,
     snib__sql_add(t, SNIB__MY_WHO, connect_see, &seen);
     snib__sql_sync(t);
     snib__sql_end end = snib__my_run(k, t, 1, until, fault);
+    end = end ? end : connect_judge(k, &seen, fault);
     if (end) {
         return end;
-    }
-    if (seen.read_only) {
-        (void)connect_refuse(fault, SNIB_ERR_STORE, p,
-                             "the server is read-only (a replica); connect to "
-                             "the primary");
-        return SNIB__SQL_DOWN; /* it may become one */
-    }
-    /* At login the server tells 32 bits of it. */
-    if ((uint32_t)seen.number != (uint32_t)p->lib.mysql_thread_id(k->c)) {
-        return connect_refuse(
-            fault, SNIB_ERR_CONFIG, p,
-            "a pooler or proxy (ProxySQL, MaxScale?) stands before the server, "
-            "where a session is not one; connect to the server itself");
     }
     k->ends_idle = mariadb;
     snib__sql_heard_clock(&k->is, snib__sql_now(), seen.us);
     connect_remember(k);
     return SNIB__SQL_OK;
+}
+
+snib__sql_end snib__my_connect_lock(struct snib__my_conn *k,
+                                    struct snib__sql_script *t,
+                                    snib_instant until,
+                                    struct snib_error *fault)
+{
+    struct connect_seen seen = {0};
+    snib__sql_end end = snib__my_connect(k, until, fault);
+    if (end) {
+        return end;
+    }
+    int more = snib__my_is_mariadb(k) ? SNIB__MY_GETLOCK_SETTINGS_MARIADB
+                                      : SNIB__MY_GETLOCK_SETTINGS;
+    snib__sql_script_clear(t);
+    snib__my_add_settings(k, t);
+    snib__sql_add(t, more, NULL, NULL);
+    snib__sql_add(t, SNIB__MY_WHO, connect_see, &seen);
+    snib__sql_sync(t);
+    end = snib__my_run(k, t, 1, until, fault);
+    return end ? end : connect_judge(k, &seen, fault);
 }
 
 /* -- the tables ------------------------------------------------------------ */
@@ -294,7 +324,8 @@ struct connect_recipe {
 static void connect_see_recipe(void *data, struct snib__sql_rows *rows)
 {
     struct connect_recipe *seen = data;
-    seen->end = snib__sql_recipe_check(rows, seen->p->prefix, seen->fault);
+    seen->end = snib__sql_recipe_check(&seen->p->recipe, rows, seen->p->prefix,
+                                       seen->fault);
 }
 
 static snib__sql_end connect_recipe(struct snib__my_conn *k,
@@ -328,7 +359,7 @@ static snib__sql_end connect_all(struct snib__sql_session *s)
     }
     snib__sql_script_init(&t);
     end = connect_look(k, &t, s->sql.until, &s->sql.fault);
-    if (!end) {
+    if (!end && !k->store->getlock.on) {
         end = (k->store->recipe.on ? connect_recipe : connect_tables)(
             k, &t, s->sql.until, &s->sql.fault);
     }

@@ -148,6 +148,24 @@ static const struct snib__sql_question doctor_recipe[] = {
     {SNIB__SQL_DO_RECIPE_DOCTOR, snib__sql_recipe_see_doctor, "dialect"},
 };
 
+static void doctor_see_getlock(void *data, struct snib__sql_rows *rows)
+{
+    char text[200];
+    snprintf(
+        text, sizeof text,
+        "named locks (GET_LOCK); they end with their sessions. This user "
+        "sees %lld connections, of %lld at most: each lock that is held or "
+        "waited for needs one",
+        (long long)snib__sql_get_int(rows, 0, 0),
+        (long long)snib__sql_get_int(rows, 0, 1));
+    snib__sql_doctor_tell(data, SNIB_LEVEL_OK, "dialect", text, "");
+}
+
+static const struct snib__sql_question doctor_getlock[] = {
+    {SNIB__MY_DOCTOR_SERVER, doctor_see_server, "server"},
+    {SNIB__MY_GETLOCK_DOCTOR, doctor_see_getlock, "dialect"},
+};
+
 /* Each right by a statement that needs it and does nothing: the lists of rights
  * that the server has are of users, roles and wildcards. */
 static void doctor_rights(struct snib__sql_doctor *d)
@@ -158,7 +176,7 @@ static void doctor_rights(struct snib__sql_doctor *d)
     struct snib__buf missing;
     snib__buf_init(&missing, 2000);
     for (int i = 0;
-         (text = snib__my_right(p->recipe.on, i, &right)) && s->conn->up; i++) {
+         (text = snib__my_right(&p->recipe, i, &right)) && s->conn->up; i++) {
         snib__sql_script_clear(&s->script);
         snib__sql_add_text(&s->script, text);
         snib__sql_sync(&s->script);
@@ -186,7 +204,13 @@ snib__sql_end snib__my_doctor(struct snib__sql *q, struct snib__request *r)
                                  .session = &s->tables,
                                  .address = &s->store->address,
                                  .page = "docs/MYSQL.md",
+                                 .recipe = &s->store->recipe,
                                  .wall_offset_ns = s->store->wall_offset_ns};
+    if (s->store->getlock.on) {
+        return snib__sql_doctor_ask(&d, doctor_getlock,
+                                    sizeof doctor_getlock /
+                                        sizeof doctor_getlock[0]);
+    }
     bool recipe = s->store->recipe.on;
     size_t count = recipe
                        ? sizeof doctor_recipe / sizeof doctor_recipe[0]

@@ -26,7 +26,10 @@ struct errors_known {
     "what answers there has hung up before it said who it is: is it a MySQL "  \
     "or "                                                                      \
     "MariaDB server, and this its port?"
-#define STANDS_BY  "the server is read-only (a replica); connect to the primary"
+#define STANDS_BY "the server is read-only (a replica); connect to the primary"
+#define LONG_NAME                                                              \
+    "this name is longer than the server takes for a named lock: 192 bytes "   \
+    "(MySQL: 64 characters)"
 #define NO_ROOM    "the disk of the server is full; make room there"
 #define NO_MEMORY  "the server is out of memory"
 #define NO_CLUSTER "this node is not ready: it is not part of its cluster"
@@ -79,6 +82,8 @@ static const struct errors_known errors_known[] = {
     {1406, SNIB__SQL_REFUSED, SNIB_ERR_USAGE, SNIB__RECIPE_TOO_LONG},
     {1300, SNIB__SQL_REFUSED, SNIB_ERR_USAGE, SNIB__RECIPE_NO_TEXT},
     {1366, SNIB__SQL_REFUSED, SNIB_ERR_USAGE, SNIB__RECIPE_NO_TEXT},
+    {1059, SNIB__SQL_REFUSED, SNIB_ERR_USAGE, LONG_NAME},
+    {3057, SNIB__SQL_REFUSED, SNIB_ERR_USAGE, LONG_NAME},
     {1665, SNIB__SQL_REFUSED, SNIB_ERR_CONFIG,
      "the server's binlog_format is STATEMENT; set it to MIXED or ROW"},
     {1286, SNIB__SQL_REFUSED, SNIB_ERR_CONFIG, "the server has no InnoDB"},

@@ -6,9 +6,11 @@
 #include <mysql.h>
 #include <pthread.h>
 
+#include "store/mysql/getlock.h"
 #include "store/mysql/mysql.h"
 #include "store/sql/address.h"
 #include "store/sql/host.h"
+#include "store/sql/native.h"
 #include "store/sql/recipe.h"
 
 /* The number of the tables' layout, in meta. */
@@ -40,10 +42,14 @@
     X(mysql_num_fields)                                                        \
     X(mysql_num_rows)                                                          \
     X(mysql_options)                                                           \
+    X(mysql_read_query_result_cont)                                            \
+    X(mysql_read_query_result_start)                                           \
     X(mysql_real_connect_cont)                                                 \
     X(mysql_real_connect_start)                                                \
     X(mysql_real_query_cont)                                                   \
     X(mysql_real_query_start)                                                  \
+    X(mysql_send_query_cont)                                                   \
+    X(mysql_send_query_start)                                                  \
     X(mysql_server_init)                                                       \
     X(mysql_sqlstate)                                                          \
     X(mysql_store_result_cont)                                                 \
@@ -79,19 +85,40 @@ enum snib__my_statement { /* besides those of store/sql/tables.h */
                           SNIB__MY_DOCTOR_TABLES,
                           SNIB__MY_DOCTOR_SIZE,
                           SNIB__MY_DOCTOR_LISTENERS,
+                          SNIB__MY_GETLOCK_SETTINGS,
+                          SNIB__MY_GETLOCK_SETTINGS_MARIADB,
+                          SNIB__MY_GETLOCK_STAY,
+                          SNIB__MY_GETLOCK_CLOCK,
+                          SNIB__MY_GETLOCK_TRY,
+                          SNIB__MY_GETLOCK_WAIT,
+                          SNIB__MY_GETLOCK_UNLOCK,
+                          SNIB__MY_GETLOCK_CANCEL,
+                          SNIB__MY_GETLOCK_LOOK,
+                          SNIB__MY_GETLOCK_DOCTOR,
                           SNIB__MY_STATEMENTS
 };
 
 /* The text of a statement, with marks that snib__my_expand knows (text.c); it may
  * be several statements, with ";" between. NULL: none is sent. */
-const char *snib__my_text(int statement);
+const char *snib__my_text(const struct snib__sql_recipe *, int statement);
 /* One of the statements that make the tables; NULL: there are no more. */
 const char *snib__my_table(int index);
-/* What makes the table of a dialect. */
-extern const char snib__my_recipe_table[];
-/* One of the rights that are needed: a statement that needs it and does nothing.
- * *ret_right: its name. NULL: there are no more. */
-const char *snib__my_right(bool recipe, int index, const char **ret_right);
+/* A right, and a statement that needs it and does nothing. */
+struct snib__my_right {
+    const char *right, *text;
+};
+
+/* One of the rights that are needed: such a statement. *ret_right: its name. NULL:
+ * there are no more. */
+const char *snib__my_right(const struct snib__sql_recipe *, int index,
+                           const char **ret_right);
+/* Of a dialect: the same, and the text of a statement, NULL: it is none of the
+ * dialect's; what makes its table. (text_recipe.c) */
+const char *snib__my_recipe_right(bool int_lock, int index,
+                                  const char **ret_right);
+const char *snib__my_recipe_text(const struct snib__sql_recipe *,
+                                 int statement);
+const char *snib__my_recipe_table(bool int_lock);
 
 /* -- a connection (conn.c, connect.c) -------------------------------------- */
 
@@ -117,6 +144,10 @@ bool snib__my_login(struct snib__my_conn *, const char *password,
 bool snib__my_query(struct snib__my_conn *, const char *text, size_t size,
                     snib_instant until);
 MYSQL_RES *snib__my_store(struct snib__my_conn *, snib_instant until);
+/* The two halves of a query: send it, and read what came of it. */
+bool snib__my_send(struct snib__my_conn *, const char *text, size_t size,
+                   snib_instant until);
+bool snib__my_answered(struct snib__my_conn *, snib_instant until);
 /* 0: there is one more; -1: there is none; else an error. */
 int snib__my_next(struct snib__my_conn *, snib_instant until);
 /* Has the connection ended, by what errno says? An error of the library's own
@@ -136,6 +167,12 @@ void snib__my_add_settings(const struct snib__my_conn *,
 /* Connect and log in, without looking at anything. */
 snib__sql_end snib__my_connect(struct snib__my_conn *, snib_instant until,
                                struct snib_error *fault);
+/* The same for a named lock, with its settings and a look at who answers: a name
+ * may stand for several servers, and a replica has locks of its own. */
+snib__sql_end snib__my_connect_lock(struct snib__my_conn *,
+                                    struct snib__sql_script *,
+                                    snib_instant until,
+                                    struct snib_error *fault);
 
 /* -- scripts (script.c) ---------------------------------------------------- */
 
@@ -151,6 +188,14 @@ void snib__my_rows(const struct snib__mariadb *, MYSQL_RES *,
 snib__sql_end snib__my_run(struct snib__my_conn *, struct snib__sql_script *,
                            uint32_t certain, snib_instant until,
                            struct snib_error *fault);
+/* Send a script of one part, and read nothing. False: the connection is gone. Then
+ * take what came of it, as run does. */
+bool snib__my_send_script(struct snib__my_conn *,
+                          const struct snib__sql_script *, snib_instant until);
+snib__sql_end snib__my_take_script(struct snib__my_conn *,
+                                   struct snib__sql_script *,
+                                   snib_instant until,
+                                   struct snib_error *fault);
 
 /* -- errors (errors.c) ----------------------------------------------------- */
 
@@ -241,6 +286,7 @@ struct snib__mysql {
     struct snib__sql_address address;
     char prefix[64]; /* of a dialect: the table */
     struct snib__sql_recipe recipe;
+    struct snib__sql_natives getlock;
     char *password_file;    /* NULL: none */
     snib_duration request;  /* how long to wait for one answer */
     int64_t wall_offset_ns; /* of this host; 0: not known */
@@ -251,6 +297,7 @@ struct snib__mysql {
     } server;
 };
 
+bool snib__my_is_getlock(const struct snib__url *);
 /* Open with this library in place of the machine's. */
 snib_err snib__mysql_open_on(const struct snib__store_config *,
                              const struct snib__mariadb *, void **ret,

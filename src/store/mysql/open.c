@@ -1,6 +1,7 @@
 /* store/mysql/open.c — an instance is opened, stopped and freed; the store's
  * table. Opening makes no connection: each session's worker makes its own. */
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -13,7 +14,8 @@ static const struct snib__sql_driver open_driver;
 /* -- the URL --------------------------------------------------------------- */
 
 static const char *const open_keys[] = {
-    "prefix", "tls", "ca", "socket", "dialect", "table", "password_file", NULL};
+    "prefix", "tls",    "ca",  "socket",        "dialect",
+    "table",  "region", "ttl", "password_file", NULL};
 static const struct snib__sql_scheme open_scheme = {
     .what = "mysql",
     .port = 3306,
@@ -21,6 +23,34 @@ static const struct snib__sql_scheme open_scheme = {
     .keys = open_keys,
     .needs_database = true,
 };
+
+bool snib__my_is_getlock(const struct snib__url *url)
+{
+    const char *dialect = snib__url_query(url, "dialect");
+    return dialect && !strcmp(dialect, "getlock");
+}
+
+static snib_err open_getlock(struct snib__mysql *p, const struct snib__url *url,
+                             struct snib__out *out, struct snib_error *e)
+{
+    static const char *const strays[] = {"table", "prefix", "region", "ttl"};
+    p->getlock.on = true;
+    for (size_t i = 0; i < sizeof strays / sizeof strays[0]; i++) {
+        if (snib__url_query(url, strays[i])) {
+            return snib__url_wrong(url,
+                                   "named locks are in no table: ?table=, "
+                                   "?prefix=, ?region= and ?ttl= mean nothing "
+                                   "there",
+                                   e);
+        }
+    }
+    p->getlock.epoll = epoll_create1(EPOLL_CLOEXEC);
+    out->caps = SNIB__TIED | SNIB__NO_LATCH | SNIB__CAN_PUSH;
+    return p->getlock.epoll >= 0
+               ? SNIB_ERR_OK
+               : snib__fail(e, SNIB_ERR_LIMIT,
+                            "mysql: no descriptor for its wake-up (ulimit -n)");
+}
 
 static snib_err open_read_url(struct snib__mysql *p,
                               const struct snib__url *url,
@@ -39,8 +69,10 @@ static snib_err open_read_url(struct snib__mysql *p,
                                e);
     }
     snprintf(p->prefix, sizeof p->prefix, "%s", prefix ? prefix : "snib");
-    err = snib__sql_recipe_open(&p->recipe, url, out, NULL, p->prefix,
-                                sizeof p->prefix, e);
+    err = snib__my_is_getlock(url)
+              ? open_getlock(p, url, out, e)
+              : snib__sql_recipe_open(&p->recipe, url, out, NULL, p->prefix,
+                                      sizeof p->prefix, e);
     if (!err && p->recipe.on && prefix) {
         err = snib__url_wrong(
             url, "?prefix= is of snib's own tables; a dialect has ?table=", e);
@@ -66,6 +98,10 @@ static void open_free(void *instance)
 {
     struct snib__mysql *p = instance;
     open_interrupt(p); /* the listener's thread, too */
+    snib__sql_natives_free(&p->getlock);
+    if (p->getlock.epoll >= 0) {
+        close(p->getlock.epoll);
+    }
     for (int i = 0; i < SNIB__SESSIONS; i++) {
         struct snib__my_session *s = &p->session[i];
         snib__my_quit(&s->conn);
@@ -113,6 +149,8 @@ snib_err snib__mysql_open_on(const struct snib__store_config *config,
     p->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     open_sessions(p, config);
     bool listens = snib__my_listener_init(&p->listener);
+    snib__sql_natives_init(&p->getlock, &snib__my_getlock, p->address.where,
+                           &p->listener.mu, -1);
     snib_err err = open_read_url(p, config->url, config->out, e);
     if (!err && (p->stop < 0 || !listens)) {
         err = snib__fail(e, SNIB_ERR_LIMIT,
@@ -144,6 +182,10 @@ static void open_exec_in(void *instance, snib__session session,
     struct snib__mysql *p = instance;
     struct snib__my_session *s = &p->session[session];
     (void)now; /* the clock is read again before each sending */
+    if (p->getlock.on) {
+        snib__sql_native_execute(&s->tables, &p->getlock, chain);
+        return;
+    }
     if (p->recipe.on) {
         snib__sql_recipe_execute(&s->tables, &p->recipe, chain);
         return;
@@ -156,7 +198,15 @@ static void open_exec_in(void *instance, snib__session session,
 
 static int open_notifier_fd(void *instance)
 {
-    return ((struct snib__mysql *)instance)->listener.fd;
+    struct snib__mysql *p = instance;
+    return p->getlock.on ? p->getlock.epoll : p->listener.fd;
+}
+
+static uint32_t open_notified(void *instance, uint64_t (*ids)[2], uint32_t max)
+{
+    struct snib__mysql *p = instance;
+    return p->getlock.on ? snib__sql_native_notified(&p->getlock, ids, max)
+                         : snib__my_notified(p, ids, max);
 }
 
 static void open_server(void *instance, struct snib__server *ret)
@@ -225,7 +275,7 @@ const struct snib__blocking_ops snib__mysql_ops = {
     .exec_in = open_exec_in,
     .interrupt = open_interrupt,
     .notifier_fd = open_notifier_fd,
-    .notified = snib__my_notified,
+    .notified = open_notified,
     .server = open_server,
     .free = open_free,
 };

@@ -12,6 +12,9 @@ snib_err snib__mysql_schema(const struct snib__url *url, struct snib__buf *ret,
                           "a prefix is lower-case letters, digits and '_', and "
                           "shorter than 48");
     }
+    if (snib__my_is_getlock(url)) {
+        return snib__fail(e, SNIB_ERR_UNSUPPORTED, "named locks need no table");
+    }
     if (snib__url_query(url, "dialect")) {
         char table[64];
         snib_err err =
@@ -19,7 +22,9 @@ snib_err snib__mysql_schema(const struct snib__url *url, struct snib__buf *ret,
         if (err) {
             return err;
         }
-        snib__my_expand(table, snib__my_recipe_table, NULL, NULL, ret);
+        snib__my_expand(
+            table, snib__my_recipe_table(snib__sql_recipe_is_int_lock(url)),
+            NULL, NULL, ret);
         snib__buf_puts(ret, ";\n");
         return ret->failed ? snib__fail_plain(e, SNIB_ERR_NOMEM) : snib__ok(e);
     }

@@ -106,11 +106,12 @@ void snib__my_expand(const char *prefix, const char *text,
     }
 }
 
-static const char *script_text_of(const struct snib__sql_item *item)
+static const char *script_text_of(const struct snib__my_conn *k,
+                                  const struct snib__sql_item *item)
 {
     switch (item->kind) {
     case SNIB__SQL_ITEM_STATEMENT:
-        return snib__my_text(item->statement);
+        return snib__my_text(&k->store->recipe, item->statement);
     case SNIB__SQL_ITEM_TEXT:
         return item->text;
     case SNIB__SQL_ITEM_SYNC:
@@ -133,7 +134,7 @@ static bool script_compose(const struct snib__my_conn *k,
                            struct snib__buf *ret)
 {
     for (uint32_t i = from; i < t->items; i++) {
-        const char *text = script_text_of(&t->item[i]);
+        const char *text = script_text_of(k, &t->item[i]);
         if (text) {
             snib__buf_puts(ret, snib__buf_size(ret) ? ";" : "");
             snib__my_expand(k->store->prefix, text, t, &t->item[i], ret);
@@ -273,7 +274,7 @@ static enum script_how script_take(struct snib__my_conn *k,
                                    const struct snib__sql_item *item,
                                    bool *next, snib_instant until)
 {
-    int count = script_statements(script_text_of(item));
+    int count = script_statements(script_text_of(k, item));
     for (int i = 0; i < count; i++) {
         if (*next && snib__my_next(k, until) != 0) {
             return script_error(k, t);
@@ -287,19 +288,15 @@ static enum script_how script_take(struct snib__my_conn *k,
     return SCRIPT_GOOD;
 }
 
-/* Send what stands behind `from`, and take the results. *ret_at: how far. */
-static enum script_how script_go(struct snib__my_conn *k,
-                                 struct snib__sql_script *t, uint32_t from,
-                                 uint32_t *ret_at, snib_instant until,
-                                 const struct snib__buf *text)
+/* The results of what stands behind `from`, of which the first one is there.
+ * *ret_at: how far. */
+static enum script_how script_take_all(struct snib__my_conn *k,
+                                       struct snib__sql_script *t,
+                                       uint32_t from, uint32_t *ret_at,
+                                       snib_instant until)
 {
     bool next = false;
     enum script_how how = SCRIPT_GOOD;
-    *ret_at = from;
-    if (!snib__my_query(k, (const char *)snib__buf_bytes(text),
-                        snib__buf_size(text), until)) {
-        return script_error(k, t);
-    }
     for (uint32_t i = from; !how && i < t->items; i++) {
         *ret_at = i;
         if (t->item[i].kind == SNIB__SQL_ITEM_SYNC) {
@@ -309,6 +306,20 @@ static enum script_how script_go(struct snib__my_conn *k,
         }
     }
     return how;
+}
+
+/* Send what stands behind `from`, and take the results. *ret_at: how far. */
+static enum script_how script_go(struct snib__my_conn *k,
+                                 struct snib__sql_script *t, uint32_t from,
+                                 uint32_t *ret_at, snib_instant until,
+                                 const struct snib__buf *text)
+{
+    *ret_at = from;
+    if (!snib__my_query(k, (const char *)snib__buf_bytes(text),
+                        snib__buf_size(text), until)) {
+        return script_error(k, t);
+    }
+    return script_take_all(k, t, from, ret_at, until);
 }
 
 /* -- a script from end to end ---------------------------------------------- */
@@ -322,11 +333,12 @@ static uint32_t script_behind(const struct snib__sql_script *t, uint32_t at)
     return at < t->items ? at + 1 : at;
 }
 
-static bool script_is_empty(const struct snib__sql_script *t, uint32_t from)
+static bool script_is_empty(const struct snib__my_conn *k,
+                            const struct snib__sql_script *t, uint32_t from)
 {
     bool empty = true;
     for (uint32_t i = from; i < t->items; i++) {
-        empty = empty && !script_text_of(&t->item[i]);
+        empty = empty && !script_text_of(k, &t->item[i]);
     }
     return empty;
 }
@@ -381,7 +393,7 @@ static snib__sql_end script_run_all(struct snib__my_conn *k,
                                     struct snib__buf *text)
 {
     uint32_t at = 0;
-    while (!script_is_empty(t, at)) {
+    while (!script_is_empty(k, t, at)) {
         snib__buf_clear(text);
         if (!script_compose(k, t, at, text)) {
             snib__fail_plain(fault, SNIB_ERR_NOMEM);
@@ -426,4 +438,39 @@ snib__sql_end snib__my_run(struct snib__my_conn *k, struct snib__sql_script *t,
     snib__sql_end end = script_run_all(k, t, certain, until, fault, &text);
     snib__buf_free(&text);
     return end;
+}
+
+bool snib__my_send_script(struct snib__my_conn *k,
+                          const struct snib__sql_script *t, snib_instant until)
+{
+    struct snib__buf text;
+    snib__buf_init(&text, SCRIPT_TEXT_MAX);
+    bool sent = k->c && !t->failed && script_compose(k, t, 0, &text) &&
+                snib__my_send(k, (const char *)snib__buf_bytes(&text),
+                              snib__buf_size(&text), until);
+    snib__buf_free(&text);
+    return sent;
+}
+
+snib__sql_end snib__my_take_script(struct snib__my_conn *k,
+                                   struct snib__sql_script *t,
+                                   snib_instant until, struct snib_error *fault)
+{
+    uint32_t at = 0;
+    if (!k->c) {
+        *fault = k->is.why;
+        return SNIB__SQL_DOWN;
+    }
+    enum script_how how = snib__my_answered(k, until)
+                              ? script_take_all(k, t, 0, &at, until)
+                              : script_error(k, t);
+    switch (how) {
+    case SCRIPT_GOOD:
+        return SNIB__SQL_OK;
+    case SCRIPT_FAILED:
+        return script_undo(k, t, &t->item[at], until, fault);
+    case SCRIPT_DOWN:
+        break;
+    }
+    return script_cut(k, t, 1, fault);
 }

@@ -70,24 +70,6 @@
 #define CLAIMS_NOW                                                             \
     "(SELECT COUNT(*) FROM #claim c WHERE c.name=l.name LOCK IN SHARE MODE)"
 
-/* Of a dialect, "~" is the table. Its instants are times of day in UTC, whatever
- * the session's time zone: columns of the type TIMESTAMP are the same for those
- * sessions alone that have the same one, hence the server's here. A name is
- * compared as its column compares. */
-#define UTC        "UTC_TIMESTAMP(6)"
-#define EPOCH      "TIMESTAMP'1970-01-01 00:00:00.000000'"
-#define MICROS(x)  "TIMESTAMPDIFF(MICROSECOND," EPOCH "," x ")"
-#define LATER(n)   "TIMESTAMPADD(MICROSECOND,$" n "," UTC ")"
-#define INSTANT(n) "TIMESTAMPADD(MICROSECOND,$" n "," EPOCH ")"
-#define IT_IS(by)  "name=_utf8mb4 $1 AND CAST(locked_by AS BINARY)=$" by
-#define SEEN(by, at, until)                                                    \
-    IT_IS(by)                                                                  \
-    " AND locked_at=" INSTANT(at) " AND lock_until=" INSTANT(                  \
-        until) " AND lock_until<=" UTC
-#define A_COLUMN                                                               \
-    "FROM information_schema.COLUMNS WHERE TABLE_SCHEMA=DATABASE() AND "       \
-    "TABLE_NAME='~' AND COLUMN_NAME"
-
 static const char *const text_of[SNIB__MY_STATEMENTS] = {
     [SNIB__SQL_DO_OPEN] = "START TRANSACTION",
     [SNIB__SQL_DO_CLOSE] = "COMMIT",
@@ -277,55 +259,29 @@ static const char *const text_of[SNIB__MY_STATEMENTS] = {
     [SNIB__MY_NOTIFY] = "KILL QUERY IS_USED_LOCK($1)",
     [SNIB__MY_LISTEN] = "SELECT GET_LOCK($1,0)",
     [SNIB__MY_NAME] = "SELECT GET_LOCK($1,0)+GET_LOCK($2,0)",
-    [SNIB__SQL_DO_RECIPE_SETTINGS] = "SET SESSION time_zone=@@global.time_zone",
-    [SNIB__SQL_DO_RECIPE_TABLE] =
-        "SELECT (SELECT COUNT(*) FROM information_schema.TABLES WHERE "
-        "TABLE_SCHEMA=DATABASE() AND TABLE_NAME='~'),(SELECT COUNT(*) " A_COLUMN
-        " IN ('name','lock_until','locked_at','locked_by')),"
-        "(SELECT COUNT(*) " A_COLUMN " IN ('lock_until','locked_at') AND "
-        "DATA_TYPE IN ('datetime','timestamp') AND DATETIME_PRECISION>=3),"
-        "(SELECT CHARACTER_MAXIMUM_LENGTH " A_COLUMN "='locked_by'),"
-        "(SELECT COUNT(*) FROM information_schema.STATISTICS s WHERE "
-        "TABLE_SCHEMA=DATABASE() AND TABLE_NAME='~' AND NON_UNIQUE=0 AND "
-        "COLUMN_NAME='name' AND SUB_PART IS NULL AND (SELECT COUNT(*) FROM "
-        "information_schema.STATISTICS o WHERE o.TABLE_SCHEMA=DATABASE() AND "
-        "o.TABLE_NAME='~' AND o.INDEX_NAME=s.INDEX_NAME)=1),"
-        "(SELECT COUNT(*) FROM information_schema.TABLES WHERE "
-        "TABLE_SCHEMA=DATABASE() AND TABLE_NAME='~' AND ENGINE='InnoDB')",
-    [SNIB__SQL_DO_RECIPE_LOOK] =
-        "SELECT " MICROS(UTC) "," MICROS("t.lock_until") "," MICROS(
-            "t.locked_at") ",CAST(t.locked_by AS BINARY) FROM (SELECT 1) one "
-                           "LEFT JOIN ~ t ON t.name=_utf8mb4 $1",
-    [SNIB__SQL_DO_RECIPE_MAKE] =
-        "INSERT INTO ~(name,lock_until,locked_at,locked_by) SELECT _utf8mb4 "
-        "$1," LATER("2") "," UTC
-                         ",_utf8mb4 $3 FROM DUAL WHERE " MICROS(UTC) "<=$4",
-    [SNIB__SQL_DO_RECIPE_TAKE] = "UPDATE ~ SET lock_until=" LATER(
-        "2") ",locked_at=" UTC
-             ",locked_by=_utf8mb4 $3 WHERE " SEEN("5", "6", "7") " AND " MICROS(
-                 UTC) "<=$4",
-    /* Some servers set the first TIMESTAMP of a table at each change. */
-    [SNIB__SQL_DO_RECIPE_TOUCH] =
-        "UPDATE ~ SET lock_until=lock_until,locked_at=locked_at,"
-        "locked_by=_utf8mb4 $2 WHERE " SEEN("3", "4", "5"),
-    [SNIB__SQL_DO_RECIPE_RENEW] =
-        "UPDATE ~ SET lock_until=GREATEST(lock_until," LATER(
-            "2") "),"
-                 "locked_at=locked_at WHERE " IT_IS("3") " AND lock_until>" UTC,
-    [SNIB__SQL_DO_RECIPE_END] =
-        "UPDATE ~ SET lock_until=" UTC
-        ",locked_at=locked_at WHERE " IT_IS("2") " AND lock_until>" UTC,
-    [SNIB__SQL_DO_RECIPE_NAMES] =
-        "SELECT " MICROS(UTC) "," MICROS("lock_until") "," MICROS(
-            "locked_at") ",CAST(locked_by AS BINARY),CAST(CONVERT(name USING "
-                         "utf8mb4) AS BINARY) FROM ~ WHERE lock_until>" UTC
-                         " ORDER BY name LIMIT 10000",
-    [SNIB__SQL_DO_RECIPE_DOCTOR] =
-        "SELECT COUNT(*),COALESCE(SUM(lock_until>" UTC "),0),"
-        "COALESCE(TIMESTAMPDIFF(MICROSECOND," UTC ",MAX(locked_at)) DIV 1000,"
-        "0),(SELECT COUNT(*) " A_COLUMN " IN ('lock_until','locked_at') AND "
-        "DATA_TYPE='timestamp' AND TIMESTAMPDIFF(SECOND," UTC ",NOW(6))<>0) "
-        "FROM ~",
+    /* Of named locks. Who waits for one does so for as long as it takes. */
+    [SNIB__MY_GETLOCK_SETTINGS] = "SET SESSION max_execution_time=0",
+    [SNIB__MY_GETLOCK_SETTINGS_MARIADB] = "SET SESSION max_statement_time=0",
+    [SNIB__MY_GETLOCK_STAY] =
+        "SET SESSION wait_timeout=IF($1=0,@@global.wait_timeout,$1)",
+    /* A primary may become a replica while its sessions last. */
+    [SNIB__MY_GETLOCK_CLOCK] =
+        "SELECT IF(CAST(@@global.read_only AS CHAR) IN ('0','OFF')," US ",0)",
+    [SNIB__MY_GETLOCK_TRY] = "SELECT GET_LOCK($1,0)",
+    [SNIB__MY_GETLOCK_WAIT] = "SELECT GET_LOCK($1,$2)",
+    [SNIB__MY_GETLOCK_UNLOCK] = "SELECT RELEASE_LOCK($1)",
+    /* Whoever has that number by now is not harmed, if he does not wait so. */
+    [SNIB__MY_GETLOCK_CANCEL] =
+        "SET @snib_end=(SELECT IF(COUNT(*)=0,'DO 0','KILL QUERY $1') FROM "
+        "information_schema.PROCESSLIST WHERE ID=$1 AND STATE='User lock');"
+        "PREPARE snib_end FROM @snib_end;EXECUTE snib_end",
+    /* Another user's session may not be shown. */
+    [SNIB__MY_GETLOCK_LOOK] =
+        "SELECT 1,h.id,COALESCE(p.USER,'not snib'),COALESCE(p.HOST,'')," US
+        ",0 FROM (SELECT IS_USED_LOCK($1) id) h LEFT JOIN "
+        "information_schema.PROCESSLIST p ON p.ID=h.id WHERE h.id IS NOT NULL",
+    [SNIB__MY_GETLOCK_DOCTOR] = "SELECT COUNT(*),@@max_connections FROM "
+                                "information_schema.PROCESSLIST",
     [SNIB__MY_DOCTOR_SERVER] =
         "SELECT @@version,DATABASE(),CURRENT_USER(),@@global.read_only," US
         ",(SELECT COUNT(*) FROM information_schema.PROCESSLIST)",
@@ -388,11 +344,7 @@ static const char *const text_tables[] = {
     NULL,
 };
 
-struct text_right {
-    const char *right, *text;
-};
-
-static const struct text_right text_rights[] = {
+static const struct snib__my_right text_rights[] = {
     {"SELECT on #meta", "SELECT 1 FROM #meta WHERE FALSE"},
     {"UPDATE on #meta", "UPDATE #meta SET stamp=1 WHERE FALSE"},
     {"SELECT on #lock", "SELECT 1 FROM #lock WHERE FALSE"},
@@ -413,34 +365,23 @@ static const struct text_right text_rights[] = {
     {NULL, NULL},
 };
 
-const char *snib__my_text(int statement)
+const char *snib__my_text(const struct snib__sql_recipe *p, int statement)
 {
-    return text_of[statement];
+    const char *text = p->on ? snib__my_recipe_text(p, statement) : NULL;
+    return text ? text : text_of[statement];
 }
-
-const char snib__my_recipe_table[] =
-    "CREATE TABLE IF NOT EXISTS ~(name VARCHAR(64) NOT NULL PRIMARY KEY, "
-    "lock_until DATETIME(3) NOT NULL, locked_at DATETIME(3) NOT NULL, "
-    "locked_by VARCHAR(255) NOT NULL) ENGINE=InnoDB";
 
 const char *snib__my_table(int index)
 {
     return text_tables[index];
 }
 
-/* Of a dialect. */
-static const struct text_right text_recipe_rights[] = {
-    {"SELECT on ~", "SELECT 1 FROM ~ WHERE FALSE"},
-    {"INSERT on ~",
-     "INSERT INTO ~(name,lock_until,locked_at,locked_by) SELECT '',NOW(),"
-     "NOW(),'' FROM DUAL WHERE FALSE"},
-    {"UPDATE on ~", "UPDATE ~ SET locked_by='' WHERE FALSE"},
-    {NULL, NULL},
-};
-
-const char *snib__my_right(bool recipe, int index, const char **ret_right)
+const char *snib__my_right(const struct snib__sql_recipe *p, int index,
+                           const char **ret_right)
 {
-    const struct text_right *r = recipe ? text_recipe_rights : text_rights;
-    *ret_right = r[index].right;
-    return r[index].text;
+    if (p->on) {
+        return snib__my_recipe_right(p->int_lock, index, ret_right);
+    }
+    *ret_right = text_rights[index].right;
+    return text_rights[index].text;
 }

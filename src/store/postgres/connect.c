@@ -343,7 +343,8 @@ struct connect_recipe {
 static void connect_see_recipe(void *data, struct snib__sql_rows *rows)
 {
     struct connect_recipe *seen = data;
-    seen->end = snib__sql_recipe_check(rows, seen->p->schema, seen->fault);
+    seen->end = snib__sql_recipe_check(&seen->p->recipe, rows, seen->p->schema,
+                                       seen->fault);
 }
 
 static snib__sql_end connect_recipe(struct snib__pg_conn *k,

@@ -170,6 +170,7 @@ snib__sql_end snib__pg_doctor(struct snib__sql *q, struct snib__request *r)
                                  .session = &s->tables,
                                  .address = &s->store->address,
                                  .page = "docs/POSTGRES.md",
+                                 .recipe = &s->store->recipe,
                                  .wall_offset_ns = s->store->wall_offset_ns};
     if (s->store->advisory.on) {
         return snib__sql_doctor_ask(&d, doctor_advisory,

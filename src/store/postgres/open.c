@@ -12,9 +12,9 @@ static const struct snib__sql_driver open_driver;
 
 /* -- the URL --------------------------------------------------------------- */
 
-static const char *const open_keys[] = {"schema",  "tls",    "ca",
-                                        "durable", "socket", "port",
-                                        "dialect", "table",  NULL};
+static const char *const open_keys[] = {"schema", "tls",  "ca",      "durable",
+                                        "socket", "port", "dialect", "table",
+                                        "region", "ttl",  NULL};
 static const struct snib__sql_scheme open_scheme = {
     .what = "postgres",
     .port = 5432,
@@ -32,12 +32,16 @@ static bool open_is_advisory(const struct snib__url *url)
 static snib_err open_advisory(const struct snib__url *url,
                               struct snib__out *out, struct snib_error *e)
 {
-    if (snib__url_query(url, "table") || snib__url_query(url, "schema") ||
-        snib__url_query(url, "durable")) {
-        return snib__url_wrong(url,
-                               "advisory locks are in no table: ?table=, "
-                               "?schema= and ?durable= mean nothing there",
-                               e);
+    static const char *const strays[] = {"table", "schema", "durable", "region",
+                                         "ttl"};
+    for (size_t i = 0; i < sizeof strays / sizeof strays[0]; i++) {
+        if (snib__url_query(url, strays[i])) {
+            return snib__url_wrong(url,
+                                   "advisory locks are in no table: ?table=, "
+                                   "?schema=, ?durable=, ?region= and ?ttl= "
+                                   "mean nothing there",
+                                   e);
+        }
     }
     out->caps = SNIB__TIED | SNIB__NO_LATCH | SNIB__CAN_PUSH;
     return SNIB_ERR_OK;
@@ -76,7 +80,7 @@ static snib_err open_read_url(struct snib__postgres *p,
 static void open_free(void *instance)
 {
     struct snib__postgres *p = instance;
-    snib__pg_advisory_free(p);
+    snib__sql_natives_free(&p->advisory);
     for (int i = 0; i < SNIB__SESSIONS; i++) {
         struct snib__pg_session *s = &p->session[i];
         snib__pg_quit(&s->conn);
@@ -128,8 +132,9 @@ snib_err snib__postgres_open_on(const struct snib__store_config *config,
     memcpy(p->client, config->client, sizeof p->client);
     p->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     open_sessions(p, config);
-    snib__list_init(&p->advisory.holds);
     bool listens = snib__pg_listener_init(&p->listener);
+    snib__sql_natives_init(&p->advisory, &snib__pg_advisory, p->address.where,
+                           &p->listener.mu, p->listener.epoll);
     snib_err err = open_read_url(p, config->url, config->out, e);
     if (!err && (p->stop < 0 || !listens)) {
         err = snib__fail(e, SNIB_ERR_LIMIT,
@@ -162,7 +167,7 @@ static void open_exec_in(void *instance, snib__session session,
         &((struct snib__postgres *)instance)->session[session];
     (void)now; /* the clock is read again before each sending */
     if (s->store->advisory.on) {
-        snib__pg_advisory_execute(s, chain);
+        snib__sql_native_execute(&s->tables, &s->store->advisory, chain);
         return;
     }
     if (s->store->recipe.on) {
@@ -183,7 +188,7 @@ static void open_interrupt(void *instance)
 static uint32_t open_notified(void *instance, uint64_t (*ids)[2], uint32_t max)
 {
     struct snib__postgres *p = instance;
-    return p->advisory.on ? snib__pg_advisory_notified(p, ids, max)
+    return p->advisory.on ? snib__sql_native_notified(&p->advisory, ids, max)
                           : snib__pg_notified(p, ids, max);
 }
 

@@ -10,6 +10,7 @@
 #include "store/postgres/postgres.h"
 #include "store/sql/address.h"
 #include "store/sql/host.h"
+#include "store/sql/native.h"
 #include "store/sql/recipe.h"
 
 /* The number of the tables' layout, in meta. */
@@ -89,19 +90,26 @@ enum snib__pg_statement { /* besides those of store/sql/tables.h */
                           SNIB__PG_STATEMENTS
 };
 
+struct snib__postgres;
+
 /* The text of a statement, with the schema put in. */
-void snib__pg_text(int statement, const char *schema, struct snib__buf *ret);
+void snib__pg_text(const struct snib__postgres *, int statement,
+                   struct snib__buf *ret);
 /* Is there one? What has none is not sent. */
-bool snib__pg_has_text(int statement);
+bool snib__pg_has_text(const struct snib__postgres *, int statement);
 /* The same for any text. */
 void snib__pg_schema_text(const char *text, const char *schema,
                           struct snib__buf *ret);
 /* One of the statements that make the tables; NULL: there are no more. */
 const char *snib__pg_table(int index);
+/* Of a dialect: the text of a statement; NULL: it is none of the dialect's.
+ * (text_recipe.c) */
+const char *snib__pg_recipe_text(const struct snib__sql_recipe *,
+                                 int statement);
+/* What makes its table. */
+const char *snib__pg_recipe_table(bool int_lock);
 
 /* -- a connection (conn.c, connect.c) -------------------------------------- */
-
-struct snib__postgres;
 
 struct snib__pg_conn {
     struct snib__sql_conn is; /* `up`: c is not NULL */
@@ -163,7 +171,6 @@ struct snib__pg_session {
     struct snib__sql_session tables; /* first member */
     struct snib__postgres *store;
     struct snib__pg_conn conn;
-    struct snib__sql_conn locks; /* how connections for advisory locks end */
 };
 
 static inline struct snib__pg_session *snib__pg_of(struct snib__sql *q)
@@ -200,8 +207,6 @@ int64_t snib__pg_listener_of(const char *notifier);
 
 /* -- an instance ----------------------------------------------------------- */
 
-struct pg_hold;
-
 struct snib__postgres {
     struct snib__pq pq;
     struct snib__pg_session session[SNIB__SESSIONS];
@@ -211,11 +216,7 @@ struct snib__postgres {
     struct snib__sql_address address;
     char schema[104]; /* of a dialect: SCHEMA.TABLE */
     struct snib__sql_recipe recipe;
-    struct {
-        bool on;
-        struct snib__list holds; /* guarded by listener.mu, as is the other */
-        struct pg_hold *spare;
-    } advisory;
+    struct snib__sql_natives advisory;
     bool durable;           /* grants outlive a crash of the server */
     int64_t wall_offset_ns; /* of this host; 0: not known */
     struct {                /* of the server; guarded by listener.mu */

@@ -2,12 +2,6 @@
 #include "base/error.h"
 #include "store/postgres/postgres_i.h"
 
-/* Of a dialect. */
-static const char schema_recipe_table[] =
-    "CREATE TABLE IF NOT EXISTS ~(name VARCHAR(64) NOT NULL PRIMARY KEY, "
-    "lock_until TIMESTAMP NOT NULL, locked_at TIMESTAMP NOT NULL, "
-    "locked_by VARCHAR(255) NOT NULL)";
-
 snib_err snib__postgres_schema(const struct snib__url *url,
                                struct snib__buf *ret, struct snib_error *e)
 {
@@ -31,7 +25,9 @@ snib_err snib__postgres_schema(const struct snib__url *url,
         if (err) {
             return err;
         }
-        snib__pg_schema_text(schema_recipe_table, table, ret);
+        snib__pg_schema_text(
+            snib__pg_recipe_table(snib__sql_recipe_is_int_lock(url)), table,
+            ret);
         snib__buf_puts(ret, ";\n");
         return ret->failed ? snib__fail_plain(e, SNIB_ERR_NOMEM) : snib__ok(e);
     }

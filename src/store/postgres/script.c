@@ -62,7 +62,7 @@ static bool script_send_prepare(struct snib__pg_conn *k, int statement)
     char name[16];
     struct snib__buf text;
     snib__buf_init(&text, 1 << 14);
-    snib__pg_text(statement, k->store->schema, &text);
+    snib__pg_text(k->store, statement, &text);
     bool ok = !text.failed &&
               k->store->pq.PQsendPrepare(k->c, script_name(statement, name),
                                          snib__buf_text(&text), 0, NULL) == 1;
@@ -71,10 +71,11 @@ static bool script_send_prepare(struct snib__pg_conn *k, int statement)
 }
 
 /* Is it a statement of the list, with a text? */
-static bool script_is_listed(const struct snib__sql_item *item)
+static bool script_is_listed(const struct snib__pg_conn *k,
+                             const struct snib__sql_item *item)
 {
     return item->kind == SNIB__SQL_ITEM_STATEMENT &&
-           snib__pg_has_text(item->statement);
+           snib__pg_has_text(k->store, item->statement);
 }
 
 /* What is not prepared yet; *ret: how many. */
@@ -86,7 +87,7 @@ static bool script_prepare(struct snib__pg_conn *k,
     *ret = 0;
     for (uint32_t i = 0; ok && i < t->items; i++) {
         int s = t->item[i].statement;
-        if (script_is_listed(&t->item[i]) && !k->prepared[s] && !sent[s]) {
+        if (script_is_listed(k, &t->item[i]) && !k->prepared[s] && !sent[s]) {
             ok = script_send_prepare(k, s);
             sent[s] = true;
             ++*ret;
@@ -140,7 +141,7 @@ static bool script_send(struct snib__pg_conn *k,
             ++*ret;
         } else if (item->kind == SNIB__SQL_ITEM_TEXT) {
             ok = script_send_text(k, item->text);
-        } else if (script_is_listed(item)) {
+        } else if (script_is_listed(k, item)) {
             ok = script_send_item(k, t, item);
         }
     }
@@ -241,7 +242,7 @@ static bool script_take_prepared(struct snib__pg_conn *k,
     bool seen[SNIB__PG_STATEMENTS] = {false};
     for (uint32_t i = 0; ok && count && i < t->items; i++) {
         int s = t->item[i].statement;
-        if (!script_is_listed(&t->item[i]) || !sent[s] || seen[s]) {
+        if (!script_is_listed(k, &t->item[i]) || !sent[s] || seen[s]) {
             continue;
         }
         bool made;
@@ -261,7 +262,7 @@ static bool script_take_all(struct snib__pg_conn *k, struct snib__sql_script *t,
             ok = script_take_sync(k, until);
             t->synced += ok;
         } else if (t->item[i].kind == SNIB__SQL_ITEM_TEXT ||
-                   script_is_listed(&t->item[i])) {
+                   script_is_listed(k, &t->item[i])) {
             ok = script_take(k, t, &t->item[i], &done, until);
         }
     }

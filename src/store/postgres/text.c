@@ -394,18 +394,21 @@ void snib__pg_schema_text(const char *text, const char *schema,
     }
 }
 
-static const char *text_find(int statement)
+static const char *text_find(const struct snib__postgres *p, int statement)
 {
-    const char *text = text_of[statement];
+    const char *text =
+        p->recipe.on ? snib__pg_recipe_text(&p->recipe, statement) : NULL;
+    text = text ? text : text_of[statement];
     return text ? text : snib__pg_dialect_text(statement);
 }
 
-bool snib__pg_has_text(int statement)
+bool snib__pg_has_text(const struct snib__postgres *p, int statement)
 {
-    return text_find(statement) != NULL;
+    return text_find(p, statement) != NULL;
 }
 
-void snib__pg_text(int statement, const char *schema, struct snib__buf *ret)
+void snib__pg_text(const struct snib__postgres *p, int statement,
+                   struct snib__buf *ret)
 {
-    snib__pg_schema_text(text_find(statement), schema, ret);
+    snib__pg_schema_text(text_find(p, statement), p->schema, ret);
 }

@@ -6,6 +6,8 @@
 #include "snib/inspect.h"
 #include "store/sql/tables.h"
 
+struct snib__sql_recipe;
+
 /* -- the URL (address.c) --------------------------------------------------- */
 
 /* How a scheme's URLs are read. */
@@ -52,7 +54,8 @@ struct snib__sql_doctor {
     struct snib__buf *out;
     struct snib__sql_session *session;
     const struct snib__sql_address *address;
-    const char *page;       /* of the documentation that lists the rights */
+    const char *page; /* of the documentation that lists the rights */
+    const struct snib__sql_recipe *recipe;
     int64_t wall_offset_ns; /* of this host; 0: not known */
     snib_instant sent;      /* the question */
 };

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "snib/inspect.h"
-#include "store/sql/address.h"
+#include "store/sql/recipe.h"
 
 enum { DOCTOR_SLOW_MS = 50, DOCTOR_CLOCK_MS = 60000 };
 
@@ -101,6 +101,10 @@ snib__sql_end snib__sql_doctor_ask(struct snib__sql_doctor *d,
     for (size_t i = 0; !end && i < count; i++) {
         snib__sql_script_clear(&s->script);
         snib__sql_add(&s->script, q[i].statement, q[i].see, d);
+        if (q[i].statement == SNIB__SQL_DO_RECIPE_DOCTOR &&
+            d->recipe->int_lock) {
+            snib__sql_recipe_add_scope(&s->script, d->recipe);
+        }
         snib__sql_sync(&s->script);
         d->sent = s->sql.driver->now();
         end = snib__sql_script_run(s, 1);

@@ -8,6 +8,7 @@
  *             free |  it is not ours after all
  *               v  |
  *             take, look --it is ours--> DONE
+ *  (of INT_LOCK one that is ours already is ended first, and taken anew)
  *
  *   cancel:   look --held by another--> DONE
  *               |  ^
@@ -61,7 +62,7 @@ static struct snib__sql_script *recipe_add(struct recipe_step *k, int statement)
     struct snib__sql_script *t = &k->s->script;
     k->writes = true;
     snib__sql_add(t, statement, recipe_see_changed, k);
-    snib__sql_name(t, k->r->name);
+    snib__sql_recipe_add_name(t, k->p, k->r->name);
     return t;
 }
 
@@ -72,7 +73,7 @@ static snib__sql_end recipe_look(struct recipe_step *k)
     struct snib__sql *q = &k->s->sql;
     struct snib__sql_script *t = &k->s->script;
     snib__sql_add(t, SNIB__SQL_DO_RECIPE_LOOK, snib__sql_recipe_see, &k->row);
-    snib__sql_name(t, k->r->name);
+    snib__sql_recipe_add_name(t, k->p, k->r->name);
     snib__sql_sync(t);
     k->sent = q->driver->now();
     snib__sql_end end = snib__sql_script_run(k->s, 1);
@@ -82,9 +83,11 @@ static snib__sql_end recipe_look(struct recipe_step *k)
     return end == SNIB__SQL_LOST && !k->writes ? SNIB__SQL_DOWN : end;
 }
 
-static int64_t recipe_lease_us(const struct snib__request *r)
+/* For how long a row shall stand. */
+static int64_t recipe_lease_us(const struct recipe_step *k)
 {
-    return r->lease.ns / 1000 + RECIPE_ROUND_US;
+    return k->p->int_lock ? k->p->ttl_us
+                          : k->r->lease.ns / 1000 + RECIPE_ROUND_US;
 }
 
 static bool recipe_is(const struct recipe_step *k, const char *by)
@@ -114,7 +117,7 @@ static void recipe_add_end(struct recipe_step *k, const char *by)
 static void recipe_add_renew(struct recipe_step *k)
 {
     struct snib__sql_script *t = recipe_add(k, SNIB__SQL_DO_RECIPE_RENEW);
-    snib__sql_int(t, recipe_lease_us(k->r));
+    snib__sql_int(t, recipe_lease_us(k));
     snib__sql_string(t, k->by);
 }
 
@@ -155,14 +158,22 @@ static snib_duration recipe_left(const struct recipe_step *k)
     return (snib_duration){us * 1000};
 }
 
+/* How much earlier than its row a lease is over. */
+static int64_t recipe_slack_ns(const struct recipe_step *k)
+{
+    return k->p->int_lock ? k->p->ttl_us * 250 : 0;
+}
+
 /* It is ours, since before the last look was sent. A lease that stood for longer
  * than what was asked for is left as it is. */
 static void recipe_lease(struct recipe_step *k)
 {
-    snib_duration left = recipe_left(k);
+    int64_t lease = k->r->lease.ns;
+    int64_t left = k->changed ? recipe_lease_us(k) * 1000 : recipe_left(k).ns;
+    left -= recipe_slack_ns(k);
+    left = left > 0 ? left : 0;
     k->r->said.valid_from = k->sent;
-    k->r->said.left =
-        k->changed || left.ns > k->r->lease.ns ? k->r->lease : left;
+    k->r->said.left.ns = left < lease ? left : lease;
     k->r->said.revoked = k->r->said.forgotten = false;
     recipe_answer(k, SNIB__DONE, SNIB_ERR_OK);
 }
@@ -206,16 +217,22 @@ static bool recipe_add_take(struct recipe_step *k)
     if (snib__sql_recipe_holds(&k->row)) { /* an earlier copy has it */
         memcpy(k->by, k->row.by, sizeof k->by);
         k->far = false;
-        recipe_add_renew(k);
+        /* That may have come after later grants, where rows are deleted: its token
+         * would not rise. */
+        if (k->p->int_lock) {
+            recipe_add_end(k, k->by);
+        } else {
+            recipe_add_renew(k);
+        }
         return true;
     }
     int64_t token = snib__sql_recipe_token(&k->row, r->floor, &k->far);
     snib__sql_recipe_by(k->p, r->id, token, k->by);
     if (!k->row.there) {
-        recipe_add_make(k, recipe_lease_us(r), not_after);
+        recipe_add_make(k, recipe_lease_us(k), not_after);
     } else {
         struct snib__sql_script *t = recipe_add(k, SNIB__SQL_DO_RECIPE_TAKE);
-        snib__sql_int(t, recipe_lease_us(r));
+        snib__sql_int(t, recipe_lease_us(k));
         snib__sql_string(t, k->by);
         snib__sql_int(t, not_after);
         recipe_add_seen(k, t);
@@ -225,6 +242,9 @@ static bool recipe_add_take(struct recipe_step *k)
 
 static bool recipe_took(const struct recipe_step *k, bool again)
 {
+    if (again && k->p->int_lock) { /* that was ended, whatever is there now */
+        return false;
+    }
     return snib__sql_recipe_holds(&k->row) && recipe_is(k, k->by) &&
            (again || k->changed);
 }
@@ -444,7 +464,7 @@ static void recipe_one(struct recipe_step *k)
 {
     struct snib__sql *q = &k->s->sql;
     uint32_t one = 1;
-    const char *lacks = snib__sql_recipe_lacks(k->r);
+    const char *lacks = snib__sql_recipe_lacks(k->p, k->r);
     if (lacks) {
         k->r->said.answer = SNIB__NOT_APPLIED;
         k->r->said.err =
@@ -472,7 +492,7 @@ void snib__sql_recipe_execute(struct snib__sql_session *s,
                               struct snib__list *chain)
 {
     SNIB__LIST_EACH (l, chain) {
-        struct recipe_step k = {.s = s, .p = p};
+        struct recipe_step k = {.s = s, .p = p, .row = {.of = p}};
         k.r = SNIB__CONTAINER(l, struct snib__request, link);
         recipe_one(&k);
     }

@@ -10,6 +10,7 @@
 #include "base/record.h"
 #include "core/about.h"
 #include "core/rules/rules.h"
+#include "store/sql/int_lock.h"
 #include "store/sql/recipe.h"
 
 #define RECIPE_ROW_DAY INT64_C(88473600000) /* in 1/1024 ms */
@@ -21,6 +22,10 @@ enum { RECIPE_ROW_ID = 32 };
 void snib__sql_recipe_by(const struct snib__sql_recipe *p, const uint64_t id[2],
                          int64_t token, char ret[SNIB__RECIPE_BY])
 {
+    if (p->int_lock) {
+        snib__int_lock_client(id, token, ret);
+        return;
+    }
     snprintf(ret, SNIB__RECIPE_BY, "snib:%s:%016llx%016llx:%lld", p->host,
              (unsigned long long)id[0], (unsigned long long)id[1],
              (long long)token);
@@ -50,6 +55,11 @@ static const char *recipe_row_behind_host(const char *by)
 
 static void recipe_row_read_by(struct snib__sql_recipe_row *row)
 {
+    if (row->of->int_lock) {
+        row->ours = snib__int_lock_read_client(row->by, row->by_size, row->id,
+                                               &row->token);
+        return;
+    }
     const char *id = recipe_row_behind_host(row->by);
     char *end = NULL;
     if (!id || !recipe_row_id(id, row->id)) {
@@ -69,7 +79,7 @@ void snib__sql_recipe_see(void *data, struct snib__sql_rows *rows)
 void snib__sql_recipe_see_at(struct snib__sql_recipe_row *row,
                              struct snib__sql_rows *rows, int at)
 {
-    *row = (struct snib__sql_recipe_row){0};
+    *row = (struct snib__sql_recipe_row){.of = row->of};
     if (at >= rows->count) {
         return;
     }
@@ -130,7 +140,9 @@ static void recipe_row_about(const struct snib__sql_recipe_row *row,
     const char *host = row->by;
     const char *end = recipe_row_behind_host(row->by);
     size_t size = row->by_size;
-    if (row->ours) {
+    if (row->ours && row->of->int_lock) {
+        size = 0; /* it does not say */
+    } else if (row->ours) {
         host += 5;
         size = (size_t)(end - host - 1);
     } else {
@@ -167,31 +179,88 @@ void snib__sql_recipe_show(struct snib__buf *out, const char *name, size_t size,
     snib__buf_free(&about);
 }
 
+/* -- which lock ------------------------------------------------------------ */
+
+void snib__sql_recipe_add_scope(struct snib__sql_script *t,
+                                const struct snib__sql_recipe *p)
+{
+    snib__sql_string(t, p->region);
+    snib__sql_int(t, p->ttl_us);
+}
+
+void snib__sql_recipe_add_name(struct snib__sql_script *t,
+                               const struct snib__sql_recipe *p,
+                               const struct snib__name *name)
+{
+    char key[SNIB__INT_LOCK_UUID + 1];
+    if (!p->int_lock) {
+        snib__sql_name(t, name);
+        return;
+    }
+    snib__int_lock_key(name->raw, name->raw_size, key);
+    snib__sql_string(t, key);
+    snib__sql_recipe_add_scope(t, p);
+}
+
 /* -- what it has not ------------------------------------------------------- */
 
-const char *snib__sql_recipe_lacks(const struct snib__request *r)
+static const char *recipe_row_say(const struct snib__sql_recipe *p,
+                                  const char *shedlock, const char *int_lock)
+{
+    return p->int_lock ? int_lock : shedlock;
+}
+
+static const char *recipe_row_lacks_acquire(const struct snib__sql_recipe *p,
+                                            const struct snib__request *r)
 {
     const struct snib__request_acquire *a = &r->acquire;
+    if (a->kind != SNIB_KIND_MUTEX) {
+        return recipe_row_say(
+            p, "ShedLock has mutexes only; leave ?dialect= out for other kinds",
+            "INT_LOCK has mutexes only; leave ?dialect= out for other kinds");
+    }
+    if (a->delay.ns > 0) {
+        return recipe_row_say(
+            p, "ShedLock's table keeps no lock-delay; leave it out",
+            "INT_LOCK keeps no lock-delay; leave it out");
+    }
+    if (a->priority) {
+        return recipe_row_say(
+            p,
+            "nobody stands in a queue in ShedLock's table; it has no "
+            "priorities",
+            "nobody stands in a queue in INT_LOCK; it has no priorities");
+    }
+    return p->int_lock &&
+                   snib__int_lock_is_doubtful(r->name->raw, r->name->raw_size)
+               ? "Java may read this name as a UUID, whose key is another one; "
+                 "write the whole UUID, or choose another name"
+               : NULL;
+}
+
+const char *snib__sql_recipe_lacks(const struct snib__sql_recipe *p,
+                                   const struct snib__request *r)
+{
     switch (r->verb) {
     case SNIB__ACQUIRE:
-        return a->kind != SNIB_KIND_MUTEX
-                   ? "ShedLock has mutexes only; leave ?dialect= out for other "
-                     "kinds"
-               : a->delay.ns > 0
-                   ? "ShedLock's table keeps no lock-delay; leave it out"
-               : a->priority ? "nobody stands in a queue in ShedLock's table; "
-                               "it has no priorities"
-                             : NULL;
+        return recipe_row_lacks_acquire(p, r);
     case SNIB__RENEW:
     case SNIB__RELEASE:
     case SNIB__CANCEL:
     case SNIB__INSPECT:
-    case SNIB__LIST:
     case SNIB__DOCTOR:
         return NULL;
+    case SNIB__LIST:
+        return recipe_row_say(p, NULL,
+                              "INT_LOCK has keys, not names, so they cannot "
+                              "be listed; SELECT * FROM INT_LOCK shows them");
     case SNIB__FORCE:
-        return "a lock of ShedLock's table is not ended by force; by hand, "
-               "UPDATE … SET lock_until = … ends it (docs/SHEDLOCK.md)";
+        return recipe_row_say(
+            p,
+            "a lock of ShedLock's table is not ended by force; by hand, "
+            "UPDATE … SET lock_until = … ends it (docs/SHEDLOCK.md)",
+            "a lock of INT_LOCK is not ended by force; by hand, DELETE ends it "
+            "(docs/INT_LOCK.md)");
     case SNIB__PARAMS:
     case SNIB__VALUE_GET:
     case SNIB__VALUE_PUT:
@@ -199,6 +268,10 @@ const char *snib__sql_recipe_lacks(const struct snib__request *r)
     case SNIB__RECOVERY: /* never asked */
         break;
     }
-    return "ShedLock has mutexes only, no semaphores, latches or values; leave "
-           "?dialect= out for these";
+    return recipe_row_say(
+        p,
+        "ShedLock has mutexes only, no semaphores, latches or values; leave "
+        "?dialect= out for these",
+        "INT_LOCK has mutexes only, no semaphores, latches or values; leave "
+        "?dialect= out for these");
 }

@@ -307,7 +307,8 @@ struct snib__sql_session {
     struct snib__sql sql; /* first member */
     const struct snib__sql_link *link;
     struct snib__sql_conn *conn;
-    const uint64_t *client; /* its id */
+    struct snib__sql_conn locks; /* how those of native.h have ended */
+    const uint64_t *client;      /* its id */
     struct snib__sql_script script;
     struct snib__sql_seen seen[SNIB__SNAPSHOT_MAX];
     uint32_t order[SNIB__SNAPSHOT_MAX]; /* the names by their bytes */
