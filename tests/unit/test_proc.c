@@ -1,5 +1,5 @@
 /* cli/supervisor/proc.h: what /proc says, as far as no process is needed to see it.
- * wraps: opendir readdir closedir realloc */
+ * wraps: open opendir readdir closedir realloc */
 #include "unit.h"
 
 #include "cli/supervisor/proc.h"
@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -67,6 +68,31 @@ void *__wrap_realloc(void *block, size_t size)
         many.room = size;
     }
     return __real_realloc(block, size);
+}
+
+/* Of processes above each other in a circle: how often one was looked at. */
+static struct {
+    bool on;
+    int looks;
+} circle;
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+    int pid;
+    if (!circle.on || sscanf(path, "/proc/%d/stat", &pid) != 1) {
+        return __real_open(path, flags);
+    }
+    int fd = memfd_create("stat", MFD_CLOEXEC);
+    assert_return_code(fd, 0);
+    assert_true(dprintf(fd,
+                        "%d (x) S %d 1 6 7 8 9 10 11 12 13 14 15 16 17 18 19 1 "
+                        "21 22",
+                        pid, pid == 4711 ? 4712 : 4711) > 0);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    circle.looks++;
+    return fd;
 }
 
 /* All of a list, joined by commas. */
@@ -240,6 +266,21 @@ static void of_thousands_of_processes_none_is_left_out(void **state)
     many.processes = 0;
 }
 
+/* Numbers are used again while it is looked up the tree: it is not known then. */
+static void a_circle_of_parents_has_an_end(void **state)
+{
+    (void)state;
+    circle.on = true;
+    assert_true(proc_is_ancestor(4712, 4711));
+    assert_int_equal(circle.looks, 1);
+    assert_false(proc_is_no_ancestor(4712, 4711));
+    circle.looks = 0;
+    assert_false(proc_is_ancestor(99, 4711));
+    assert_in_range(circle.looks, 1, 5000);
+    assert_false(proc_is_no_ancestor(99, 4711));
+    circle.on = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest proc[] = {
@@ -252,6 +293,7 @@ int main(void)
         cmocka_unit_test(whose_first_thread_has_ended_has_not_ended),
         cmocka_unit_test(who_is_gone_by_number_and_start),
         cmocka_unit_test(of_thousands_of_processes_none_is_left_out),
+        cmocka_unit_test(a_circle_of_parents_has_an_end),
     };
     return RUN(proc);
 }
