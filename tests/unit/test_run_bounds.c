@@ -8,6 +8,7 @@
 #include "snib/multi.h"
 #include "snib/ring.h"
 #include "snib/semaphore.h"
+#include "snib/sys.h"
 #include "snib/value.h"
 
 /* USAGE in words that have this in them; "": taken. */
@@ -512,6 +513,64 @@ static void arguments_that_are_missing(void **state)
     snib_client_free(c);
 }
 
+/* Nothing is written where no room is given; else "" after an error. */
+static void room_for_texts(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    struct snib_lock_options of = SNIB_INIT(snib_lock_options);
+    char grant[SNIB_GRANT_TEXT], identity[SNIB_IDENTITY_TEXT];
+    char request[SNIB_REQUEST_TEXT], other[SNIB_GRANT_TEXT];
+    struct snib_lock *l;
+    struct snib_grant g;
+    of.fixed_lease = true;
+    told(0, snib_lock_new(c, "x", &of, &l, &e), "");
+    told(1, acquire(l, 0, &g), "");
+    told(2, snib_grant_export(l, g, grant, sizeof grant, &e), "");
+    told(3, snib_grant_identity(grant, identity, sizeof identity, &e), "");
+    assert_string_equal(identity, snib_client_id(c));
+    told(4, snib_grant_request(l, g, request, sizeof request, &e), "");
+    assert_int_equal(strspn(request, "0123456789abcdef"), 32);
+    assert_non_null(strstr(grant, request));
+    told(5, snib_grant_export(l, g, other, SNIB_GRANT_TEXT - 1, &e),
+         "room for 95 bytes; the text of a grant needs 96");
+    assert_string_equal(other, "");
+    told(6, snib_grant_identity(grant, identity, SNIB_IDENTITY_TEXT - 1, &e),
+         "room for 32 bytes; an identity needs 33");
+    assert_string_equal(identity, "");
+    told(7, snib_grant_request(l, g, request, SNIB_REQUEST_TEXT - 1, &e),
+         "room for 32 bytes; the id of a request needs 33");
+    assert_string_equal(request, "");
+    other[0] = identity[0] = request[0] = 'x';
+    told(8, snib_grant_export(l, g, other, 0, &e), "room for 0 bytes");
+    told(9, snib_grant_identity(grant, identity, 0, &e), "room for 0 bytes");
+    told(10, snib_grant_request(l, g, request, 0, &e), "room for 0 bytes");
+    assert_int_equal(other[0], 'x');
+    assert_int_equal(identity[0], 'x');
+    assert_int_equal(request[0], 'x');
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+static void lease_of_a_theft(void **state)
+{
+    static const struct {
+        int64_t ms;
+        snib_err err;
+    } t[] = {{-1, SNIB_ERR_USAGE},
+             {0, SNIB_ERR_USAGE},
+             {1, SNIB_ERR_OK},
+             {SNIB_LEASE_MAX_MS, SNIB_ERR_OK},
+             {SNIB_LEASE_MAX_MS + 1, SNIB_ERR_USAGE}};
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        assert_int_equal(snib_test_steal(c, "x", t[i].ms), t[i].err);
+        assert_int_equal(snib_test_steal(c, NULL, t[i].ms), SNIB_ERR_USAGE);
+    }
+    snib_client_free(c);
+}
+
 /* What an earlier answer can have said. */
 static void ends_of_a_recovery(void **state)
 {
@@ -546,6 +605,8 @@ int main(void)
         cmocka_unit_test_setup(options_of_a_drain, new_space),
         cmocka_unit_test_setup(arguments_that_are_missing, new_space),
         cmocka_unit_test_setup(ends_of_a_recovery, new_space),
+        cmocka_unit_test_setup(room_for_texts, new_space),
+        cmocka_unit_test_setup(lease_of_a_theft, new_space),
     };
     return RUN(run_bounds);
 }
