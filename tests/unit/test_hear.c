@@ -154,11 +154,11 @@ static void only_an_end_is_an_end(void **state)
         enum plan_heard heard;
         int calls;
     } t[] = {
-        {-1, EAGAIN, PLAN_SILENT, 1},    {-1, ENOMEM, PLAN_SILENT, 1},
-        {-1, ENOBUFS, PLAN_SILENT, 1},   {-1, EBADF, PLAN_ENDED, 1},
-        {-1, ENOTCONN, PLAN_ENDED, 1},   {0, EAGAIN, PLAN_ENDED, 1},
-        {0, EINTR, PLAN_ENDED, 1},       {1, ENOMEM, PLAN_ENDED, 1},
-        {-1, EINTR, PLAN_HEARD, 2},      {-1, ECONNRESET, PLAN_HEARD, 2},
+        {-1, EAGAIN, PLAN_SILENT, 1},  {-1, ENOMEM, PLAN_SILENT, 1},
+        {-1, ENOBUFS, PLAN_SILENT, 1}, {-1, EBADF, PLAN_ENDED, 1},
+        {-1, ENOTCONN, PLAN_ENDED, 1}, {0, EAGAIN, PLAN_ENDED, 1},
+        {0, EINTR, PLAN_ENDED, 1},     {1, ENOMEM, PLAN_ENDED, 1},
+        {-1, EINTR, PLAN_HEARD, 2},    {-1, ECONNRESET, PLAN_HEARD, 2},
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(t); i++) {

@@ -78,10 +78,10 @@ static void the_first_line_is_the_password(void **state)
     static const struct {
         const char *text, *password;
     } t[] = {
-        {"abc", "abc"},        {"abc\n", "abc"},      {"abc\r\n", "abc"},
-        {"abc\r", "abc"},      {"abc\nrest", "abc"},  {"abc\r\nrest\n", "abc"},
-        {" a b \n", " a b "},  {"\rabc\n", "\rabc"},  {"a\r\r\n", "a\r"},
-        {"x", "x"},            {"x\n", "x"},          {"\xc3\xa9\n", "\xc3\xa9"},
+        {"abc", "abc"},       {"abc\n", "abc"},     {"abc\r\n", "abc"},
+        {"abc\r", "abc"},     {"abc\nrest", "abc"}, {"abc\r\nrest\n", "abc"},
+        {" a b \n", " a b "}, {"\rabc\n", "\rabc"}, {"a\r\r\n", "a\r"},
+        {"x", "x"},           {"x\n", "x"},         {"\xc3\xa9\n", "\xc3\xa9"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(t); i++) {
@@ -115,12 +115,9 @@ static void a_password_fits_or_is_none(void **state)
         size_t length; /* and then */
         const char *text;
         bool fits;
-    } t[] = {{PASSWORD_MAX, "", true},
-             {PASSWORD_MAX, "\n", true},
-             {PASSWORD_MAX, "\nrest", true},
-             {PASSWORD_MAX, "\r\n", true},
-             {PASSWORD_MAX + 1, "", false},
-             {PASSWORD_MAX + 1, "\n", false},
+    } t[] = {{PASSWORD_MAX, "", true},       {PASSWORD_MAX, "\n", true},
+             {PASSWORD_MAX, "\nrest", true}, {PASSWORD_MAX, "\r\n", true},
+             {PASSWORD_MAX + 1, "", false},  {PASSWORD_MAX + 1, "\n", false},
              {3 * PASSWORD_MAX, "\n", false}};
     (void)state;
     assert_int_equal(PASSWORD_MAX, 8191);

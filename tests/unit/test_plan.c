@@ -252,12 +252,12 @@ static void a_grace_is_half_the_lease_at_most(void **state)
     is_taken();
     assert_int_equal(plan.rules.grace, 500 * MS);
     args.grace_ms = 501;
-    is_refused("--grace may be at most half the --ttl, not 501ms of 1s"
-               GRACE_WHY);
+    is_refused(
+        "--grace may be at most half the --ttl, not 501ms of 1s" GRACE_WHY);
     args.ttl_ms = 251;
     args.grace_ms = 126;
-    is_refused("--grace may be at most half the --ttl, not 126ms of 251ms"
-               GRACE_WHY);
+    is_refused(
+        "--grace may be at most half the --ttl, not 126ms of 251ms" GRACE_WHY);
     args.grace_ms = 125;
     is_taken();
 }
@@ -496,9 +496,8 @@ static void a_quorum_has_no_priorities(void **state)
     args.priority = 1;
     assert_int_equal(planned(), CLI_CONFIG);
     assert_string_equal(said(),
-                        "snib: a quorum (redlock:) has no queue in which "
-                        "--priority could count: leave it out, or use "
-                        "redis:\n");
+                        "snib: redlock: has no queue in which --priority could "
+                        "count: leave it out, or use another store\n");
     for (size_t i = 0; i < COUNT_OF(with_a_queue); i++) {
         args.store = with_a_queue[i];
         is_taken();
@@ -673,9 +672,12 @@ static void the_name_before_an_error_is_not_told_twice(void **state)
     static const struct {
         const char *from, *to;
     } t[] = {
-        {"'a': held", "held"},      {"'a': b': held", "b': held"},
-        {"held", "held"},           {"'a' is held", "'a' is held"},
-        {"a': held", "a': held"},   {"'a': ", ""},
+        {"'a': held", "held"},
+        {"'a': b': held", "b': held"},
+        {"held", "held"},
+        {"'a' is held", "'a' is held"},
+        {"a': held", "a': held"},
+        {"'a': ", ""},
         {"", ""},
     };
     (void)state;

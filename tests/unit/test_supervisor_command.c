@@ -36,10 +36,8 @@ static char *of_store[] = {shell, option, stores, NULL};
 static struct body body(char **command)
 {
     args = (struct cli_args){.busy_exit = -1, .status_fd = -1};
-    plan = (struct plan){.args = &args,
-                         .names = names,
-                         .name_count = 1,
-                         .command = command};
+    plan = (struct plan){
+        .args = &args, .names = names, .name_count = 1, .command = command};
     page = (struct plan_page){.tokens = {7, 9}, .permit_slots = {-1, -1}};
     snprintf(page.client_id, sizeof page.client_id, "c0ffee:4");
     snprintf(page.address, sizeof page.address, "7.0123456789abcdef");
@@ -59,8 +57,8 @@ static void read_all(int fd)
 {
     size_t used = 0;
     ssize_t n;
-    while ((n = read(fd, run_of.text + used,
-                     sizeof run_of.text - 1 - used)) > 0) {
+    while ((n = read(fd, run_of.text + used, sizeof run_of.text - 1 - used)) >
+           0) {
         used += (size_t)n;
     }
     run_of.text[used] = '\0';
@@ -106,9 +104,9 @@ static void ended(int code, int error)
 
 static int without_store(void **state)
 {
-    static const char *const all[] = {"SNIB_NAME", "SNIB_TOKEN", "SNIB_TERM",
-                                      "SNIB_SLOT", "SNIB_HELD",  "SNIB_URL",
-                                      "SNIB_STORE_FILE"};
+    static const char *const all[] = {
+        "SNIB_NAME", "SNIB_TOKEN", "SNIB_TERM",      "SNIB_SLOT",
+        "SNIB_HELD", "SNIB_URL",   "SNIB_STORE_FILE"};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         unsetenv(all[i]);

@@ -231,9 +231,9 @@ static void a_holder_that_is_ending_is_seen_by_its_flags(void **state)
     static const struct {
         unsigned flags;
         bool ends;
-    } t[] = {{4, true},        {0x400004, true}, {0, false}, {1, false},
-             {2, false},       {3, false},       {8, false}, {16, false},
-             {0x400000, false}};
+    } t[] = {{4, true},  {0x400004, true}, {0, false},
+             {1, false}, {2, false},       {3, false},
+             {8, false}, {16, false},      {0x400000, false}};
     (void)state;
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         nobody();
