@@ -9,6 +9,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "api/api.h"
@@ -59,6 +60,7 @@ static struct {
     char address[80], host[80];
     int port;
     bool refused;
+    _Atomic bool ever_refused;
     struct snib_client *client;
 } program;
 
@@ -67,6 +69,9 @@ static snib_err give(void *data, struct snib_login *login)
     assert_ptr_equal(data, &program);
     program.thread = pthread_self();
     program.refused = login->refused;
+    if (login->refused) {
+        atomic_store(&program.ever_refused, true);
+    }
     program.port = login->port;
     snprintf(program.address, sizeof program.address, "%s", login->address);
     snprintf(program.host, sizeof program.host, "%s", login->host);
@@ -253,6 +258,65 @@ static void an_event_loop_waits_for_no_login(void **state)
     snib_client_free(c);
 }
 
+/* A path, whose server has no name and no port. */
+static void a_socket_is_told_by_its_path(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/snib-logins-XXXXXX", url[130];
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    assert_non_null(mkdtemp(folder));
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/a:1", folder);
+    int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(server, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(server, 8), 0);
+    snprintf(url, sizeof url, "redis+unix://%s", at.sun_path);
+    struct snib_client *c = client_at(url, true);
+    struct snib_lock *lock;
+    assert_int_equal(snib_lock_new(c, "a", NULL, &lock, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_acquire_start(lock, NULL, NULL, NULL, &e),
+                     SNIB_ERR_OK);
+    while (sem_trywait(&program.called)) {
+        assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
+    }
+    assert_string_equal(program.address, at.sun_path);
+    assert_string_equal(program.host, "");
+    assert_int_equal(program.port, 0);
+    assert_false(program.refused);
+    snib_lock_free(lock);
+    snib_client_free(c);
+    close(server);
+    assert_int_equal(unlink(at.sun_path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* It fetches another one than it has kept. */
+static void a_login_that_was_refused_is_asked_for_once_more(void **state)
+{
+    (void)state;
+    char url[64];
+    int server = listening(url, sizeof url);
+    struct snib_client *c = client_at(url, true);
+    struct snib_lock *lock;
+    heard[heard_size = 0] = 0;
+    assert_int_equal(snib_lock_new(c, "a", NULL, &lock, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_acquire_start(lock, NULL, NULL, NULL, &e),
+                     SNIB_ERR_OK);
+    int peer = accept(server, NULL, NULL);
+    hears(c, peer, "AUTH\r\n$4\r\nanna\r\n$6\r\ns3cret\r\n");
+    assert_false(atomic_load(&program.ever_refused));
+    says(peer, "-WRONGPASS invalid username-password pair\r\n");
+    for (int i = 0; i < 2000 && !atomic_load(&program.ever_refused); i++) {
+        struct pollfd fd = {.fd = snib_client_fd(c), .events = POLLIN};
+        assert_true(poll(&fd, 1, 10) >= 0);
+        assert_int_equal(snib_client_process(c), SNIB_ERR_OK);
+    }
+    assert_true(atomic_load(&program.ever_refused));
+    snib_lock_free(lock);
+    snib_client_free(c);
+    close(peer);
+    close(server);
+}
+
 static void *free_client(void *c)
 {
     snib_client_free(c);
@@ -358,6 +422,9 @@ int main(void)
         cmocka_unit_test_setup(two_logins_are_refused, begin),
         cmocka_unit_test_setup(a_store_without_logins_never_asks, begin),
         cmocka_unit_test_setup(an_event_loop_waits_for_no_login, begin),
+        cmocka_unit_test_setup(a_socket_is_told_by_its_path, begin),
+        cmocka_unit_test_setup(a_login_that_was_refused_is_asked_for_once_more,
+                               begin),
         cmocka_unit_test_setup(the_end_waits_for_the_program, begin),
         cmocka_unit_test_setup(a_stop_from_the_function_does_not_wait_for_it,
                                begin),

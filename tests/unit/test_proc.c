@@ -1,15 +1,99 @@
-/* cli/supervisor/proc.h: what /proc says, as far as no process is needed to see it. */
+/* cli/supervisor/proc.h: what /proc says, as far as no process is needed to see it.
+ * wraps: open opendir readdir closedir realloc */
 #include "unit.h"
 
 #include "cli/supervisor/proc.h"
+#include "cli/supervisor/proc_i.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+/* A /proc of so many processes, from 5001 on; 0: the kernel's. */
+static struct {
+    int processes, at;
+    bool without_memory;
+    size_t room; /* what was allocated last */
+    struct dirent entry;
+} many;
+
+DIR *__real_opendir(const char *path);
+DIR *__wrap_opendir(const char *path);
+DIR *__wrap_opendir(const char *path)
+{
+    many.at = 0;
+    return many.processes ? (DIR *)&many.entry : __real_opendir(path);
+}
+
+struct dirent *__real_readdir(DIR *dir);
+struct dirent *__wrap_readdir(DIR *dir);
+struct dirent *__wrap_readdir(DIR *dir)
+{
+    if (!many.processes) {
+        return __real_readdir(dir);
+    }
+    if (many.at == many.processes) {
+        return NULL;
+    }
+    snprintf(many.entry.d_name, sizeof many.entry.d_name, "%d",
+             5001 + many.at++);
+    return &many.entry;
+}
+
+int __real_closedir(DIR *dir);
+int __wrap_closedir(DIR *dir);
+int __wrap_closedir(DIR *dir)
+{
+    return many.processes ? 0 : __real_closedir(dir);
+}
+
+void *__real_realloc(void *block, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+void *__wrap_realloc(void *block, size_t size)
+{
+    if (many.processes) {
+        assert_true(size > many.room);
+        if (many.without_memory) {
+            errno = ENOMEM;
+            return NULL;
+        }
+        many.room = size;
+    }
+    return __real_realloc(block, size);
+}
+
+/* Of processes above each other in a circle: how often one was looked at. */
+static struct {
+    bool on;
+    int looks;
+} circle;
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+    int pid;
+    if (!circle.on || sscanf(path, "/proc/%d/stat", &pid) != 1) {
+        return __real_open(path, flags);
+    }
+    int fd = memfd_create("stat", MFD_CLOEXEC);
+    assert_return_code(fd, 0);
+    assert_true(dprintf(fd,
+                        "%d (x) S %d 1 6 7 8 9 10 11 12 13 14 15 16 17 18 19 1 "
+                        "21 22",
+                        pid, pid == 4711 ? 4712 : 4711) > 0);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    circle.looks++;
+    return fd;
+}
 
 /* All of a list, joined by commas. */
 static const char *pids_of(const char *list)
@@ -162,6 +246,41 @@ static void who_is_gone_by_number_and_start(void **state)
     assert_true(proc_is_gone(getpid(), proc_start(getpid()) + 1));
 }
 
+static void of_thousands_of_processes_none_is_left_out(void **state)
+{
+    (void)state;
+    many.processes = 9000;
+    many.without_memory = true;
+    assert_false(proc_list()); /* it is not known who the others are */
+    many.without_memory = false;
+    assert_true(proc_list());
+    assert_int_equal(proc_list_count, 9000);
+    for (int i = 0; i < 9000; i++) {
+        assert_int_equal(proc_list_pids[i], 5001 + i);
+    }
+    assert_true(many.room >= 9000 * sizeof *proc_list_pids);
+    many.processes = 1;
+    assert_true(proc_list());
+    assert_int_equal(proc_list_count, 1);
+    assert_int_equal(proc_list_pids[0], 5001);
+    many.processes = 0;
+}
+
+/* Numbers are used again while it is looked up the tree: it is not known then. */
+static void a_circle_of_parents_has_an_end(void **state)
+{
+    (void)state;
+    circle.on = true;
+    assert_true(proc_is_ancestor(4712, 4711));
+    assert_int_equal(circle.looks, 1);
+    assert_false(proc_is_no_ancestor(4712, 4711));
+    circle.looks = 0;
+    assert_false(proc_is_ancestor(99, 4711));
+    assert_in_range(circle.looks, 1, 5000);
+    assert_false(proc_is_no_ancestor(99, 4711));
+    circle.on = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest proc[] = {
@@ -173,6 +292,8 @@ int main(void)
         cmocka_unit_test(children_are_found_without_the_kernels_list),
         cmocka_unit_test(whose_first_thread_has_ended_has_not_ended),
         cmocka_unit_test(who_is_gone_by_number_and_start),
+        cmocka_unit_test(of_thousands_of_processes_none_is_left_out),
+        cmocka_unit_test(a_circle_of_parents_has_an_end),
     };
     return RUN(proc);
 }

@@ -2,11 +2,13 @@
  * that is taken and the first that is refused, and how that is told. */
 #include "run_memory.h"
 
+#include "snib/deadlock.h"
 #include "snib/inspect.h"
 #include "snib/latch.h"
 #include "snib/multi.h"
 #include "snib/ring.h"
 #include "snib/semaphore.h"
+#include "snib/sys.h"
 #include "snib/value.h"
 
 /* USAGE in words that have this in them; "": taken. */
@@ -430,6 +432,162 @@ static void options_of_a_drain(void **state)
     snib_client_free(c);
 }
 
+static void tell_nobody(void *data, const struct snib_finding *finding)
+{
+    (void)data;
+    (void)finding;
+}
+
+/* Each by itself: the others are there. */
+static void arguments_that_are_missing(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    struct snib_lock_options of = SNIB_INIT(snib_lock_options);
+    const struct snib_view view = {.name = "x", .name_size = 1};
+    struct snib_lock *l;
+    struct snib_grant g, none = {0};
+    struct snib_cycle **cycles;
+    struct snib_ring_membership *joined;
+    struct snib_ring *ring;
+    struct snib_semaphore size;
+    struct snib_recovery recovery;
+    struct snib_value *value;
+    size_t n;
+    uint32_t count;
+    of.kind = SNIB_KIND_PERMITS;
+    told(0, snib_lock_new(c, "x", &of, &l, &e), "");
+    told(1, snib_client_deadlocks(NULL, &cycles, &n, &e),
+         "client, ret and ret_count must not be NULL");
+    told(2, snib_client_deadlocks(c, NULL, &n, &e), "ret and ret_count");
+    told(3, snib_client_deadlocks(c, &cycles, NULL, &e), "ret and ret_count");
+    assert_null(cycles);
+    told(4, snib_client_doctor(NULL, tell_nobody, NULL, &e),
+         "client and tell must not be NULL");
+    told(5, snib_client_doctor(c, NULL, NULL, &e), "client and tell must");
+    told(6, snib_client_force_release(NULL, "x", 0, NULL, &count, &e),
+         "snib_client_force_release: client must not be NULL");
+    told(7, snib_client_recovery(NULL, 0, &recovery, sizeof recovery, &e),
+         "snib_client_recovery: client and ret must not be NULL");
+    told(8, snib_client_recovery(c, 0, NULL, sizeof recovery, &e),
+         "snib_client_recovery: client and ret must not be NULL");
+    told(9, snib_latch_left(c, "x", 0, NULL, &e), "ret_left must not be NULL");
+    told(10, snib_latch_left(NULL, "x", 0, &count, &e),
+         "client and name must not be NULL");
+    told(11, snib_latch_left(c, NULL, 0, &count, &e),
+         "client and name must not be NULL");
+    told(12, snib_latch_await(NULL, "x", 0, &e), "client must not be NULL");
+    told(13, snib_ring_join(NULL, "r", 0, "a", NULL, &joined, &e),
+         "snib_ring_join: client, name and ret must not be NULL");
+    told(14, snib_ring_join(c, NULL, 0, "a", NULL, &joined, &e),
+         "snib_ring_join: client, name and ret must not be NULL");
+    assert_null(joined);
+    told(15, snib_ring_join(c, "r", 0, "a", NULL, NULL, &e),
+         "snib_ring_join: client, name and ret must not be NULL");
+    told(16, snib_ring_read(NULL, "r", 0, &ring, &e),
+         "snib_ring_read: client and ret must not be NULL");
+    told(17, snib_ring_read(c, "r", 0, NULL, &e),
+         "snib_ring_read: client and ret must not be NULL");
+    told(18, snib_ring_of_view(NULL, &ring, &e),
+         "snib_ring_of_view: view must not be NULL");
+    told(19, snib_ring_of_view(&view, NULL, &e),
+         "snib_ring_of_view: ret must not be NULL");
+    told(20, snib_semaphore_get(c, "x", 0, NULL, 0, &e),
+         "ret must not be NULL");
+    told(21, snib_semaphore_get(NULL, "x", 0, &size, sizeof size, &e),
+         "client and name must not be NULL");
+    told(22, snib_semaphore_drain(NULL, NULL, &g, &count, &e),
+         "lock and ret must not be NULL");
+    told(23, snib_semaphore_drain(l, NULL, NULL, &count, &e),
+         "lock and ret must not be NULL");
+    told(24, snib_semaphore_slot(NULL, none, &count, &e),
+         "lock and ret must not be NULL");
+    told(25, snib_semaphore_slot(l, none, NULL, &e),
+         "lock and ret must not be NULL");
+    told(26, snib_value_get(NULL, "v", 0, &value, &e),
+         ": client must not be NULL");
+    told(27, snib_value_get(c, NULL, 0, &value, &e), ": name must not be NULL");
+    told(28, snib_value_get(c, "v", 0, NULL, &e),
+         "snib_value_get: ret must not be NULL");
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+/* Nothing is written where no room is given; else "" after an error. */
+static void room_for_texts(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    struct snib_lock_options of = SNIB_INIT(snib_lock_options);
+    char grant[SNIB_GRANT_TEXT], identity[SNIB_IDENTITY_TEXT];
+    char request[SNIB_REQUEST_TEXT], other[SNIB_GRANT_TEXT];
+    struct snib_lock *l;
+    struct snib_grant g;
+    of.fixed_lease = true;
+    told(0, snib_lock_new(c, "x", &of, &l, &e), "");
+    told(1, acquire(l, 0, &g), "");
+    told(2, snib_grant_export(l, g, grant, sizeof grant, &e), "");
+    told(3, snib_grant_identity(grant, identity, sizeof identity, &e), "");
+    assert_string_equal(identity, snib_client_id(c));
+    told(4, snib_grant_request(l, g, request, sizeof request, &e), "");
+    assert_int_equal(strspn(request, "0123456789abcdef"), 32);
+    assert_non_null(strstr(grant, request));
+    told(5, snib_grant_export(l, g, other, SNIB_GRANT_TEXT - 1, &e),
+         "room for 95 bytes; the text of a grant needs 96");
+    assert_string_equal(other, "");
+    told(6, snib_grant_identity(grant, identity, SNIB_IDENTITY_TEXT - 1, &e),
+         "room for 32 bytes; an identity needs 33");
+    assert_string_equal(identity, "");
+    told(7, snib_grant_request(l, g, request, SNIB_REQUEST_TEXT - 1, &e),
+         "room for 32 bytes; the id of a request needs 33");
+    assert_string_equal(request, "");
+    other[0] = identity[0] = request[0] = 'x';
+    told(8, snib_grant_export(l, g, other, 0, &e), "room for 0 bytes");
+    told(9, snib_grant_identity(grant, identity, 0, &e), "room for 0 bytes");
+    told(10, snib_grant_request(l, g, request, 0, &e), "room for 0 bytes");
+    assert_int_equal(other[0], 'x');
+    assert_int_equal(identity[0], 'x');
+    assert_int_equal(request[0], 'x');
+    snib_lock_free(l);
+    snib_client_free(c);
+}
+
+static void lease_of_a_theft(void **state)
+{
+    static const struct {
+        int64_t ms;
+        snib_err err;
+    } t[] = {{-1, SNIB_ERR_USAGE},
+             {0, SNIB_ERR_USAGE},
+             {1, SNIB_ERR_OK},
+             {SNIB_LEASE_MAX_MS, SNIB_ERR_OK},
+             {SNIB_LEASE_MAX_MS + 1, SNIB_ERR_USAGE}};
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        assert_int_equal(snib_test_steal(c, "x", t[i].ms), t[i].err);
+        assert_int_equal(snib_test_steal(c, NULL, t[i].ms), SNIB_ERR_USAGE);
+    }
+    snib_client_free(c);
+}
+
+/* What an earlier answer can have said. */
+static void ends_of_a_recovery(void **state)
+{
+    (void)state;
+    struct snib_client *c = open_client("", false);
+    const int64_t most = (INT64_C(1) << 53) - 1;
+    struct snib_recovery is;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        told(0, snib_client_recovery(c, sign * (most + 1), &is, sizeof is, &e),
+             "end is 0 or that of an earlier answer");
+        assert_int_equal(
+            snib_client_recovery(c, sign * most, &is, sizeof is, &e),
+            SNIB_ERR_UNSUPPORTED);
+    }
+    snib_client_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest run_bounds[] = {
@@ -445,6 +603,10 @@ int main(void)
         cmocka_unit_test_setup(members_of_a_ring, new_space),
         cmocka_unit_test_setup(locks_of_a_multi, new_space),
         cmocka_unit_test_setup(options_of_a_drain, new_space),
+        cmocka_unit_test_setup(arguments_that_are_missing, new_space),
+        cmocka_unit_test_setup(ends_of_a_recovery, new_space),
+        cmocka_unit_test_setup(room_for_texts, new_space),
+        cmocka_unit_test_setup(lease_of_a_theft, new_space),
     };
     return RUN(run_bounds);
 }

@@ -106,6 +106,27 @@ static void too_little_room_is_refused(void **state)
     assert_int_equal(schema_of("postgres://h/d", 100), SNIB_ERR_USAGE);
     assert_string_equal(text, "");
     assert_int_equal(schema_of("postgres://h/d", 0), SNIB_ERR_USAGE);
+    assert_int_equal(text[0], 'x'); /* it was not given */
+}
+
+/* Its NUL, too: to the byte. And whatever the error said before. */
+static void room_for_all_of_it_is_enough(void **state)
+{
+    static char whole[SNIB_SCHEMA_TEXT];
+    (void)state;
+    memset(&error, 0xa5, sizeof error);
+    assert_int_equal(schema_of("postgres://h/d", sizeof text), SNIB_ERR_OK);
+    assert_int_equal(error.code, SNIB_ERR_OK);
+    assert_string_equal(error.text, "");
+    size_t n = strlen(text);
+    memcpy(whole, text, n + 1);
+    assert_int_equal(schema_of("postgres://h/d", n + 1), SNIB_ERR_OK);
+    assert_string_equal(text, whole);
+    assert_int_equal(text[n + 1], 'x');
+    assert_int_equal(schema_of("postgres://h/d", n), SNIB_ERR_USAGE);
+    assert_string_equal(text, "");
+    assert_int_equal(error.code, SNIB_ERR_USAGE);
+    assert_string_equal(error.text, "the text needs SNIB_SCHEMA_TEXT bytes");
 }
 
 static void without_memory_it_says_so(void **state)
@@ -159,6 +180,7 @@ int main(void)
         cmocka_unit_test(of_a_dialect_it_is_its_table),
         cmocka_unit_test(a_schema_that_needs_quotes_is_refused),
         cmocka_unit_test(too_little_room_is_refused),
+        cmocka_unit_test(room_for_all_of_it_is_enough),
         cmocka_unit_test(without_memory_it_says_so),
 #endif
         cmocka_unit_test(a_url_that_is_none_is_refused),

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -218,6 +219,32 @@ static void who_is_quiet_hears_why_it_ended_and_no_more(void **state)
     }
 }
 
+static void a_command_that_cannot_begin_is_told_why(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *script;
+        int error;
+        bool dashes;
+    } t[] = {
+        {"snib: no\\x0A: No such file or directory (without a --, the command "
+         "begins behind the first name)\n",
+         NULL, ENOENT, false},
+        {"snib: no\\x0A: No such file or directory\n", NULL, ENOENT, true},
+        {"snib: no\\x0A: Permission denied\n", "no\n", EACCES, false},
+    };
+    static char word[] = "no\n";
+    static char *command[] = {word, NULL};
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        struct body b = supervisor(1);
+        plan.command = command;
+        args.script = t[i].script;
+        args.has_dashes = t[i].dashes;
+        supervisor_say_not_begun(&b, t[i].error);
+        is_row(i, written_to(sheet), t[i].words);
+    }
+}
+
 /* -- exit status ------------------------------------------------------------------- */
 
 static void
@@ -392,8 +419,6 @@ static void what_was_not_even_begun_has_one_line(void **state)
     }
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, catch_words, let_words_go)
-
 /* However long the release was tried after it. */
 static void nothing_is_held_beyond_the_deadline(void **state)
 {
@@ -407,6 +432,40 @@ static void nothing_is_held_beyond_the_deadline(void **state)
     assert_non_null(strstr(written_to(status_sheet), "\"held_ms\":2000}"));
 }
 
+/* In a process of its own, which has it under the number `fd`: is the copy one
+ * that no command inherits, and does the command inherit that number? */
+static int kept(int fd)
+{
+    struct body b = supervisor(1);
+    if (dup2(fcntl(status_sheet, F_DUPFD, 10), fd) != fd) {
+        return 99;
+    }
+    supervisor_keep_status_fd(&b, fd);
+    return (b.status > 2 && b.status != fd ? 0 : 1) |
+           (fcntl(b.status, F_GETFD) == FD_CLOEXEC ? 0 : 2) |
+           (fcntl(fd, F_GETFD) == FD_CLOEXEC ? 4 : 0);
+}
+
+/* The first three are its streams, and stay. */
+static void a_command_inherits_a_status_only_as_its_stream(void **state)
+{
+    (void)state;
+    struct body b = supervisor(1);
+    int status;
+    for (int fd = 0; fd <= 4; fd++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            _exit(kept(fd));
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, (fd > 2 ? 4 : 0) << 8);
+    }
+    supervisor_keep_status_fd(&b, -1);
+    assert_int_equal(b.status, -1);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, catch_words, let_words_go)
+
 int main(void)
 {
     const struct CMUnitTest supervisor_words[] = {
@@ -414,11 +473,13 @@ int main(void)
         CASE(a_loss_is_told_with_its_cause),
         CASE(each_other_word_has_its_line),
         CASE(who_is_quiet_hears_why_it_ended_and_no_more),
+        CASE(a_command_that_cannot_begin_is_told_why),
         CASE(a_lock_that_is_not_to_be_had_has_the_status_that_was_asked_for),
         CASE(each_cause_has_its_word),
         CASE(waits_and_holds_are_told_in_milliseconds),
         CASE(nothing_is_held_beyond_the_deadline),
         CASE(a_line_that_cannot_be_written_is_told),
+        CASE(a_command_inherits_a_status_only_as_its_stream),
     };
     return RUN(supervisor_words);
 }

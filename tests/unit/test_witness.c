@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "core/registry.h"
+
 /* -- who may have one ------------------------------------------------------- */
 
 static void who_asks_for_none_has_none(void **state)
@@ -76,6 +78,40 @@ static void a_program_that_is_missing_is_named(void **state)
     is_refused(&o, SNIB_ERR_CONFIG, "witness_program");
     o.witness_program = "/";
     is_refused(&o, SNIB_ERR_CONFIG, "Permission denied");
+}
+
+static void cannot_be_started(const char *path, const char *why)
+{
+    struct snib_client_options o = options();
+    struct snib_client *c;
+    struct snib_error e;
+    char text[sizeof e.text];
+    o.witness_program = path;
+    assert_int_equal(snib_client_open(&o, &c, &e), SNIB_ERR_CONFIG);
+    assert_null(c);
+    snprintf(text, sizeof text, "the witness %s cannot be started: %s", path,
+             why);
+    assert_string_equal(e.text, text);
+}
+
+/* Only of one that is not there, or may not be run, it may be asked where it is. */
+static void why_a_program_cannot_be_started_is_told(void **state)
+{
+    char path[] = "/tmp/snib-witness-XXXXXX";
+    (void)state;
+    cannot_be_started("/nowhere/snib-witness",
+                      "No such file or directory; witness_program names it "
+                      "where it is elsewhere");
+    cannot_be_started("/", "Permission denied; witness_program names it where "
+                           "it is elsewhere");
+    cannot_be_started("/dev/null/snib-witness", "Not a directory");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "\1\2\3\4\n", 5), 5);
+    assert_int_equal(fchmod(fd, 0700), 0);
+    close(fd);
+    cannot_be_started(path, "Exec format error");
+    unlink(path);
 }
 
 static void another_program_is_no_witness(void **state)
@@ -174,6 +210,7 @@ static void too_few_descriptors_are_told(void **state)
     struct rlimit before, few;
     struct snib_client *c;
     struct snib_error e;
+    bool while_it_starts = false;
     (void)state;
     getrlimit(RLIMIT_NOFILE, &before);
     for (rlim_t n = 3; n < 40; n++) {
@@ -184,31 +221,52 @@ static void too_few_descriptors_are_told(void **state)
         setrlimit(RLIMIT_NOFILE, &before);
         if (!err) {
             snib_client_free(c);
+            assert_true(n >= 13);
+            assert_true(while_it_starts);
             return;
         }
         if (err != SNIB_ERR_LIMIT) {
             fail_msg("%d: %s: %s", (int)n, snib_err_name(err), e.text);
         }
+        while_it_starts =
+            while_it_starts ||
+            strcmp(e.text, "no file descriptor is left to start the witness "
+                           "with (ulimit -n, 13 at least)") == 0;
     }
     fail();
 }
 
-/* Who goes beyond that limit is ended by SIGXFSZ. */
+/* Who goes beyond that limit is ended by SIGXFSZ. To the byte it fits. */
 static void a_limit_of_files_is_told(void **state)
 {
+    const size_t bytes = snib__registry_bytes(SNIB__REGISTRY_ENTRIES);
     struct snib_client_options o = options();
     struct rlimit before, small;
     struct snib_client *c;
     struct snib_error e;
+    char text[sizeof e.text];
     (void)state;
     getrlimit(RLIMIT_FSIZE, &before);
     small = before;
-    small.rlim_cur = 1 << 20;
+    small.rlim_cur = bytes - 1;
     setrlimit(RLIMIT_FSIZE, &small);
     snib_err err = snib_client_open(&o, &c, &e);
-    setrlimit(RLIMIT_FSIZE, &before);
+    small.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &small);
     assert_int_equal(err, SNIB_ERR_LIMIT);
-    assert_non_null(strstr(e.text, "ulimit -f"));
+    assert_null(c);
+    snprintf(text, sizeof text,
+             "what is shared with the witness has %zu bytes, and a file of "
+             "this process may have %zu (ulimit -f); raise that limit",
+             bytes, bytes - 1);
+    assert_string_equal(e.text, text);
+    err = snib_client_open(&o, &c, &e);
+    setrlimit(RLIMIT_FSIZE, &before);
+    if (err) {
+        fail_msg("%s", e.text);
+    }
+    assert_int_equal(snib_client_witness(c), SNIB_WITNESS_WATCHES);
+    snib_client_free(c);
 }
 
 static void memory_that_is_missing_is_told(void **state)
@@ -239,6 +297,7 @@ int main(void)
         cmocka_unit_test(a_function_that_gives_logins_has_no_witness),
         cmocka_unit_test(what_outlives_the_process_is_not_watched),
         cmocka_unit_test(a_program_that_is_missing_is_named),
+        cmocka_unit_test(why_a_program_cannot_be_started_is_told),
         cmocka_unit_test(another_program_is_no_witness),
         cmocka_unit_test(a_program_that_says_something_else_is_ended),
         cmocka_unit_test(nobody_else_can_use_the_program),
