@@ -40,8 +40,9 @@ static struct {
     /* What the server does with the calls: it keeps them; it does what they ask
      * for, and its answers are lost; logins are not valid; it wants one. */
     bool keeps, loses, unknown_login, wants_login;
-    int most; /* operations that a transaction may have */
-    int txns; /* that were applied */
+    int most;  /* operations that a transaction may have */
+    int txns;  /* that were applied */
+    int calls; /* that were answered, but for those that grant leases */
 } w;
 
 /* -- the model ---------------------------------------------------------------- */

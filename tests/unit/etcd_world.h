@@ -53,6 +53,7 @@ static void answer(struct etcd_call *c)
     int status = SNIB__GRPC_OK;
     const char *refusal = NULL;
     snib__buf_init(&b, 1 << 22);
+    w.calls += !grants(c);
     snib__pb_open(&p, message + 5, snib__buf_size(&c->stream.out) - 5);
     if (c == &w.e->session.auth) {
         put_header(&b);

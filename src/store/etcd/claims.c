@@ -1,6 +1,7 @@
 /* store/etcd/claims.c — requests that change claims, decided on a snapshot
  * (core/snapshot).
  *
+ *   (guess: the rows as they were left, if they are known) --> decide
  *   fetch --> decide --ANSWERED--> over
  *     ^         |`-----APART-----> each alone
  *     +--FETCH--+ WRITE
@@ -22,9 +23,6 @@ enum {
     CLAIMS_ALIVE_MS = 1000 /* what is there counts as alive for so long */
 };
 
-static void claims_decide(struct snib__etcd *e, snib_instant now,
-                          struct etcd_step *k);
-
 static struct etcd_step *claims_of(struct etcd_call *c)
 {
     return (struct etcd_step *)(void *)c;
@@ -45,19 +43,6 @@ static void claims_fetch(struct snib__etcd *e, snib_instant now,
     snib__etcd_plan_fetch(e, k, SNIB__ETCD_SUCCESS, &message);
     snib__etcd_step_call(e, now, k, STEP_ASKS, SNIB__ETCD_TXN, &message);
     snib__buf_free(&message);
-}
-
-static void claims_begin(struct snib__etcd *e, snib_instant now,
-                         struct etcd_step *k)
-{
-    if (k->decides) {
-        snib__snapshot_again(&k->s);
-    } else {
-        snib__snapshot_begin(&k->s, k->r, k->count);
-        k->decides = true;
-    }
-    snib__etcd_plan_ahead(e, now, k);
-    claims_fetch(e, now, k);
 }
 
 /* -- rows ------------------------------------------------------------------ */
@@ -252,6 +237,76 @@ static void claims_write(struct snib__etcd *e, snib_instant now,
     snib__buf_free(&message);
 }
 
+/* -- begun ----------------------------------------------------------------- */
+
+static bool claims_guessed_row(const struct snib__etcd *e, struct etcd_step *k,
+                               snib__key_kind kind, const struct etcd_guess *g,
+                               const struct snib__etcd_pair *pair)
+{
+    const struct etcd_parts parts = {.kind = kind,
+                                     .request = {g->request[0], g->request[1]}};
+    return !pair->mod_revision || claims_row(e, k, 0, &parts, pair);
+}
+
+/* The rows as this client has left them, if it knows them (guess.c), in place of a
+ * fetch. They may be others by now, so nothing is answered by them: what is
+ * decided is a write that compares all that it relies on, as behind a fetch, and
+ * if it conflicts its answer has the rows. */
+static bool claims_guess(struct snib__etcd *e, snib_instant now,
+                         struct etcd_step *k)
+{
+    const struct etcd_guess *g = snib__etcd_guess_take(e, now, k);
+    const struct snib__moment moment = {.sent = now,
+                                        .now = snib__etcd_wall(e, now)};
+    if (!g) {
+        return false;
+    }
+    const uint8_t *row =
+        (const uint8_t *)snib__buf_bytes(&g->bytes) + g->name_size;
+    const uint8_t *arrivals = row + g->row_size;
+    const struct snib__etcd_pair pairs[] = {
+        {.mod_revision = g->row_stamp, .value = {row, g->row_size}},
+        {.mod_revision = g->arrivals_stamp,
+         .value = {arrivals, g->arrivals_size}},
+        {.mod_revision = g->claim_stamp,
+         .value = {arrivals + g->arrivals_size, g->claim_size},
+         .lease = g->lease}};
+    k->fetched_count = 0;
+    k->row[0] = k->arrivals[0] = (struct etcd_memory){.lease = 0};
+    snib__snapshot_moment(&k->s, &moment);
+    k->guessed = claims_guessed_row(e, k, SNIB__KEY_LOCK, g, &pairs[0]) &&
+                 claims_guessed_row(e, k, SNIB__KEY_ARRIVALS, g, &pairs[1]) &&
+                 claims_guessed_row(e, k, SNIB__KEY_CLAIM, g, &pairs[2]);
+    claims_clock(k);
+    k->guessed = k->guessed &&
+                 snib__snapshot_decide(&k->s) == SNIB__SNAPSHOT_WRITE &&
+                 k->r[0]->said.answer == SNIB__DONE;
+    if (!k->guessed) {
+        snib__snapshot_again(&k->s);
+        return false;
+    }
+    claims_write(e, now, k);
+    return true;
+}
+
+static void claims_begin(struct snib__etcd *e, snib_instant now,
+                         struct etcd_step *k)
+{
+    if (k->decides) {
+        snib__snapshot_again(&k->s);
+    } else {
+        snib__snapshot_begin(&k->s, k->r, k->count);
+        k->decides = true;
+    }
+    k->guessed = false;
+    snib__etcd_plan_ahead(e, now, k);
+    if (!claims_guess(e, now, k)) {
+        claims_fetch(e, now, k);
+    }
+}
+
+/* -- what came ------------------------------------------------------------ */
+
 static void claims_decide(struct snib__etcd *e, snib_instant now,
                           struct etcd_step *k)
 {
@@ -318,11 +373,15 @@ static void claims_conflict(struct snib__etcd *e, snib_instant now,
                             const struct etcd_reply *reply)
 {
     snib__snapshot_again(&k->s);
-    if (k->conflicts >= CLAIMS_AT_ONCE) {
+    if (k->guessed) {
+        snib__etcd_guess_vain(e, k);
+    } else if (k->conflicts >= CLAIMS_AT_ONCE) {
         (void)snib__etcd_step_pause(e, now, k);
         return;
+    } else {
+        k->conflicts++;
     }
-    k->conflicts++;
+    k->guessed = false;
     if (claims_read(e, k, t, reply->sent)) {
         claims_decide(e, now, k);
     } else {
@@ -345,6 +404,7 @@ static void claims_wrote(struct snib__etcd *e, snib_instant now,
         if (t.succeeded) {
             snib__snapshot_written(&k->s);
             snib__etcd_plan_answer(e, now, k);
+            snib__etcd_guess_note(e, k, (uint64_t)t.header.revision);
             snib__etcd_step_over(e, k);
         } else {
             claims_conflict(e, now, k, &t, reply);

@@ -17,6 +17,7 @@ enum {
     ETCD_OPS = 120,       /* of a step: a server takes 128 */
     ETCD_GRANTS = 56,     /* of a step: each is two puts */
     ETCD_KEPT = 256,      /* names whose memory is known to be young */
+    ETCD_GUESSES = 64,    /* names whose rows are known */
     ETCD_PREFIX_MAX = 64, /* of ?prefix= */
     /* PREFIX l/ NAME /c/ and 32 digits; a name's bytes may be three each. */
     ETCD_KEY_MAX = ETCD_PREFIX_MAX + 3 * SNIB_NAME_MAX + 48
@@ -313,7 +314,9 @@ struct etcd_step {
     /* When the lease under which the claim of r[i] was put ends at the earliest;
      * 0: it was not put. */
     snib_instant ends[SNIB__SNAPSHOT_MAX];
-    bool rests;         /* a list pauses between two pages */
+    int64_t under[SNIB__SNAPSHOT_MAX]; /* … and which lease of etcd's it is */
+    bool guessed;                      /* it was decided without a fetch */
+    bool rests;                        /* a list pauses between two pages */
     snib_duration busy; /* for so long the server has worked on it */
     /* value.c, look.c, doctor.c */
     struct snib__buf from; /* a list goes on from this key */
@@ -396,6 +399,34 @@ int64_t snib__etcd_token_clock(int64_t clock, int64_t last);
 bool snib__etcd_token_far(const struct snib__etcd *, snib_instant now,
                           int64_t token);
 
+/* -- guess.c ---------------------------------------------------------------- */
+
+/* The rows of a name as this client's last write has left them, if nobody else had
+ * a claim there. */
+struct etcd_guess {
+    uint64_t hash;
+    snib_instant at; /* so they were; 0: nothing is known */
+    uint32_t vain;   /* so many times more it is not noted: others are about */
+    uint64_t row_stamp, claim_stamp, arrivals_stamp;
+    uint64_t request[2]; /* whose claim there is; 0: nobody's */
+    int64_t lease;       /* … hangs on this one of etcd's */
+    size_t name_size, row_size, claim_size, arrivals_size;
+    struct snib__buf bytes; /* the name, and these rows */
+};
+
+/* What is known of the name of this step, which is of one request; NULL: nothing
+ * that it could be decided on. It is known no more. */
+const struct etcd_guess *snib__etcd_guess_take(struct snib__etcd *,
+                                               snib_instant now,
+                                               const struct etcd_step *);
+/* The write of this step was applied, with that revision. */
+void snib__etcd_guess_note(struct snib__etcd *, const struct etcd_step *,
+                           uint64_t revision);
+/* The rows of this step's name were not as they were known. */
+void snib__etcd_guess_vain(struct snib__etcd *, const struct etcd_step *);
+void snib__etcd_guesses_forget(struct snib__etcd *);
+void snib__etcd_guesses_free(struct snib__etcd *);
+
 /* -- key.c ------------------------------------------------------------------ */
 
 struct etcd_key {
@@ -460,8 +491,9 @@ struct snib__etcd {
     struct etcd_kept { /* when we have put the memory of a name, by its hash */
         uint64_t hash;
         snib_instant at;
-    } kept[ETCD_KEPT][2]; /* the lock row, the arrivals */
-    int64_t revision;     /* the highest one that was seen */
+    } kept[ETCD_KEPT][2];                  /* the lock row, the arrivals */
+    struct etcd_guess guess[ETCD_GUESSES]; /* by the hashes of names */
+    int64_t revision;                      /* the highest one that was seen */
     struct snib__list steps, spare;
     struct snib__heap timers;
     snib_instant now; /* of the call that the store is in */

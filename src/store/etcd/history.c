@@ -20,6 +20,7 @@ void snib__etcd_forgets(struct snib__etcd *e, const char *what)
     e->revision = 0;
     e->out->moved = true;
     memset(e->kept, 0, sizeof e->kept);
+    snib__etcd_guesses_forget(e);
     snib__etcd_leases_doubt(e);
     if (e->out->log) {
         char words[HISTORY_ADDRESS + 200];

@@ -104,6 +104,7 @@ void snib__etcd_free(struct snib__store *store)
     snib__etcd_steps_free(e);
     snib__etcd_waits_free(e);
     snib__etcd_leases_free(e);
+    snib__etcd_guesses_free(e);
     snib__etcd_session_free(e);
     snib__heap_free(&e->timers);
     snib__buf_free(&e->message);
@@ -120,6 +121,9 @@ static void open_lists(struct snib__etcd *e)
     snib__list_init(&e->steps);
     snib__list_init(&e->spare);
     snib__buf_init(&e->message, SNIB__H2_IN);
+    for (int i = 0; i < ETCD_GUESSES; i++) {
+        snib__buf_init(&e->guess[i].bytes, SNIB__H2_IN);
+    }
 }
 
 snib_err snib__etcd_open(const struct snib__store_config *config,

@@ -77,6 +77,7 @@ static void plan_put_claim(struct plan *p, const struct snib__guard *g,
         return;
     }
     struct snib__request *r = k->r[own];
+    k->under[own] = l->id;
     if (snib__rules_claim_holds(&k->s.claim[claim].c)) {
         k->ends[own] =
             snib__before(snib__etcd_lease_end(l), k->s.claim[claim].c.delay);

@@ -110,6 +110,7 @@ void snib__etcd_session_cut(struct snib__etcd *e, snib_instant now, bool shut,
     snib__wipe(&s->user);
     snib__wipe(&s->password);
     snib__etcd_calls_lost(e, now, err, s->text);
+    snib__etcd_guesses_forget(e);
     snib__h2_close(&s->h2);
     conn->awaited = 0;
     s->rest = was_ready ? snib__ms(ETCD_REST_MS) : s->rest;
