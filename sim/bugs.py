@@ -32,6 +32,9 @@ BUGS = [
      "local own, at = own_of(holders, client, request)\n",
      "call('DEL', H)\n"
      "local own, at = own_of(holders, client, request)\n"),
+    ("releases that a failover loses are not asked for",
+     THIN + "session.c (list)", "        if (s->ended_unsure) {",
+     "        if (false) {"),
     ("deadline from the receipt of the reply", "src/store/redis/decode.c",
      "    rq->said.valid_from = f->sent;\n    rq->said.left = decode_lease_given(",
      "    rq->said.valid_from = s->server_at;\n    rq->said.left = decode_lease_given("),
@@ -1454,6 +1457,20 @@ BUGS = [
      "        if (t.succeeded) {\n            snib__snapshot_written(&k->s);",
      "        if (t.succeeded || k->conflicts == 0) {\n"
      "            snib__snapshot_written(&k->s);"),
+    ("etcd: rows are known though others are there", E + "guess.c (etcd)",
+     "            alone = alone && own;\n", ""),
+    ("etcd: what is known is answered by", E + "claims.c (etcd)",
+     "                 snib__snapshot_decide(&k->s) == SNIB__SNAPSHOT_WRITE &&\n"
+     "                 k->r[0]->said.answer == SNIB__DONE;\n"
+     "    if (!k->guessed) {",
+     "                 snib__snapshot_decide(&k->s) == SNIB__SNAPSHOT_WRITE &&\n"
+     "                 k->r[0]->said.answer == SNIB__DONE;\n"
+     "    if (k->guessed) {\n"
+     "        k->s.guards = 0;\n    }\n    if (!k->guessed) {"),
+    ("etcd: rows are known through a restore", E + "session.c (etcd)",
+     "    snib__etcd_guesses_forget(e);\n", "",
+     "@" + E + "history.c", "    snib__etcd_guesses_forget(e);\n", "",
+     "@" + E + "guess.c", "GUESS_AGE_MS = 5000", "GUESS_AGE_MS = 500000"),
     ("etcd: a transaction without an answer counts as not sent",
      E + "step.c (etcd)", "    if (k->phase == STEP_WRITES) {\n        snib__etcd_call_drop",
      "    if (false) {\n        snib__etcd_call_drop"),

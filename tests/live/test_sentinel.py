@@ -3,6 +3,7 @@
 labels: thread
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -145,6 +146,54 @@ def test_a_grant_that_the_new_primary_never_had_is_forgotten_at_once(
     assert again.token > lost.token
     again.release()
     kept.release()
+
+
+@contextlib.contextmanager
+def reaches_no_replica(watched):
+    """What is done inside is lost: the primary is dead afterwards."""
+    old, replica = watched.primary, watched.replica
+    wait_until(watched.in_step, 20, "the replica follows")
+    freeze(replica.child)
+    try:
+        cut_off(old)
+        yield
+        old.kill()
+    finally:
+        thaw(replica.child)
+    watched.await_switch(old)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"kind": "read"}, {"kind": "permits", "permits": 1, "capacity": 1}],
+    ids=["mutex", "read", "permits"])
+def test_a_release_that_the_new_primary_never_had_is_done_there(
+        drivers, watched, options):
+    """By a client that asks for nothing more. Else the lock would be closed until
+    the lease is over."""
+    one, two = drivers(watched.url), drivers(watched.url)
+    kind = "permits" if "permits" in options else "write"
+    grant = one.acquire(one.lock("n", lease_ms=LEASE_MS, **options))
+    with reaches_no_replica(watched):
+        grant.release()
+    lock = two.lock("n", lease_ms=LEASE_MS, **{**options, "kind": kind})
+    two.acquire(lock, wait_ms=int(1000 * patience(5))).release()
+
+
+def test_a_release_that_was_lost_is_done_within_a_recovery(
+        drivers, snib, watched):
+    url = watched.url + "?recovery=60s"
+    one, two = drivers(url), drivers(url)
+    one.try_acquire(one.lock("begin"))
+    assert snib(url, "store", "ready", url, "--yes").returncode == 0
+    grant = one.acquire(one.lock("n", lease_ms=LEASE_MS))
+    with reaches_no_replica(watched):
+        grant.release()
+    new = watched.primary
+    wait_until(lambda: set(new.command("HKEYS", "snib:{n}")) <= {b"~"}, 10,
+               "it is released there")
+    assert two.try_acquire(two.lock("n", lease_ms=LEASE_MS)).err == "BUSY"
+    assert snib(url, "store", "ready", url, "--yes").returncode == 0
+    two.acquire("n", wait_ms=int(1000 * patience(3))).release()
 
 
 def test_an_old_primary_that_goes_on_is_asked_no_more(drivers, watched):

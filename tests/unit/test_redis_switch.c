@@ -459,6 +459,166 @@ static void a_silent_sentinel_is_noticed_while_something_is_held(void **state)
     opens_to(WATCH, "s2:5");
 }
 
+/* -- releases that the new primary may lack (ended.c) ------------------------ */
+
+/* It was granted at a. The release is done there. */
+static void released_at_a(struct snib__request *rq)
+{
+    rq->verb = SNIB__RELEASE;
+    start(rq);
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RELEASE);
+    say(CALLERS, "*1\r\n:1\r\n");
+    answered(rq, SNIB__DONE);
+    out.holds = false;
+}
+
+static void b_is_promoted(void)
+{
+    publishes("svc a 6379 b 6379");
+    closed(CALLERS);
+}
+
+static void connected_to_b(void)
+{
+    pass(20);
+    opens_to(CALLERS, "b:6379");
+    connected(CALLERS);
+}
+
+/* renew: words 3, 4 keys, 5 client, then request, token, lease of each */
+static void hears_question_for(const struct snib__request *rq)
+{
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
+    assert_string_equal(word[0], "EVAL");
+    assert_int_equal(words, 9);
+    assert_string_equal(word[3], "snib:{n}");
+    assert_string_equal(word[6], hex_of(rq));
+    assert_string_equal(word[8], "0"); /* it writes nothing */
+}
+
+static void a_release_that_the_new_primary_lacks_is_done_there(void **state)
+{
+    (void)state;
+    struct snib__request rq = granted_at("a", "a:6379"), next;
+    released_at_a(&rq);
+    b_is_promoted();
+    next = request(SNIB__ACQUIRE);
+    start(&next);
+    connected_to_b();
+    hears_question_for(&rq);
+    hears_acquire(CALLERS, "0"); /* behind it, in the same write */
+    say(CALLERS, "*2\r\n:1790000000300\r\n:1\r\n");
+    assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_CANCEL);
+    assert_string_equal(word[3], "snib:{n}");
+    assert_string_equal(word[12], hex_of(&rq));
+    grant_reply(CALLERS, 2000);
+    answered(&next, SNIB__DONE);
+    say(CALLERS, "*2\r\n:2\r\n:1000\r\n");
+    silence(); /* and nobody is told of it */
+    assert_false(out.conn[CALLERS]->shut);
+}
+
+static void a_release_that_the_new_primary_has_costs_a_question(void **state)
+{
+    static const char *const says[] = {":0\r\n", ":2\r\n", ":3\r\n",
+                                       "$9\r\nREVOKED x\r\n", "$1\r\n1\r\n"};
+    for (size_t k = 0; k < COUNT_OF(says); k++) {
+        tear_down(state);
+        with_sentinels(state);
+        struct snib__request rq = granted_at("a", "a:6379");
+        released_at_a(&rq);
+        b_is_promoted();
+        connected_to_b();
+        hears_question_for(&rq);
+        sayf(CALLERS, "*2\r\n:1790000000300\r\n%s", says[k]);
+        assert_false(heard(CALLERS));
+        silence();
+    }
+}
+
+/* A cancelled request was granted; an acquire has ended the grant before it. */
+static void other_ends_are_asked_for_as_releases_are(void **state)
+{
+    for (int granted = 0; granted < 2; granted++) {
+        tear_down(state);
+        with_sentinels(state);
+        struct snib__request rq = granted_at("a", "a:6379"), ends;
+        ends = request(granted ? SNIB__ACQUIRE : SNIB__CANCEL);
+        if (granted) {
+            ends.prior_id[0] = rq.id[0];
+            ends.prior_id[1] = rq.id[1];
+            ends.token = rq.token;
+        } else {
+            ends.id[1] = rq.id[1];
+        }
+        start(&ends);
+        assert_int_equal(script_heard(CALLERS),
+                         granted ? SNIB__SCRIPT_ACQUIRE : SNIB__SCRIPT_CANCEL);
+        if (granted) {
+            grant_reply(CALLERS, 2000);
+        } else {
+            say(CALLERS, "*2\r\n:2\r\n:1000\r\n");
+        }
+        answered(&ends, SNIB__DONE);
+        out.holds = false;
+        b_is_promoted();
+        connected_to_b();
+        hears_question_for(&rq);
+    }
+}
+
+/* It holds nothing and asks for nothing more: others wait. */
+static void who_has_released_connects_for_that_alone(void **state)
+{
+    (void)state;
+    struct snib__request rq = granted_at("a", "a:6379");
+    released_at_a(&rq);
+    b_is_promoted();
+    connected_to_b();
+    hears_question_for(&rq);
+    closed(CALLERS); /* before it was answered */
+    left();
+    asked("s2:5");
+    names("b", 6379);
+    connected_to_b();
+    hears_question_for(&rq);
+    say(CALLERS, "*2\r\n:1790000000300\r\n:2\r\n");
+}
+
+static void an_old_release_is_not_asked_for(void **state)
+{
+    (void)state;
+    struct snib__request rq = granted_at("a", "a:6379"), next;
+    released_at_a(&rq);
+    pass(ENDED_MS);
+    b_is_promoted();
+    pass(20);
+    assert_false(out.conn[CALLERS]->open);
+    next = request(SNIB__ACQUIRE);
+    start(&next);
+    connected_to_b();
+    hears_acquire(CALLERS, "0");
+}
+
+/* The latest ones are asked for, RENEWALS_MAX in a call. */
+static void so_many_releases_are_asked_for_and_no_more(void **state)
+{
+    (void)state;
+    struct snib__request rq = granted_at("a", "a:6379");
+    for (int k = 0; k < ENDED_MAX + 10; k++) {
+        rq.id[1] = next_id++;
+        released_at_a(&rq);
+    }
+    b_is_promoted();
+    connected_to_b();
+    for (int k = 0; k < ENDED_MAX / RENEWALS_MAX; k++) {
+        assert_int_equal(script_heard(CALLERS), SNIB__SCRIPT_RENEW);
+        assert_string_equal(word[0], k ? "EVALSHA" : "EVAL");
+        assert_int_equal(words, 3 + 2 * RENEWALS_MAX + 1 + 3 * RENEWALS_MAX);
+    }
+    assert_false(heard(CALLERS));
+}
+
 int main(void)
 {
     const struct CMUnitTest cases[] = {
@@ -479,6 +639,12 @@ int main(void)
         SENTINEL_CASE(a_try_outlives_a_sentinel_that_is_behind),
         SENTINEL_CASE(a_try_outlives_a_switch),
         SENTINEL_CASE(a_silent_sentinel_is_noticed_while_something_is_held),
+        SENTINEL_CASE(a_release_that_the_new_primary_lacks_is_done_there),
+        SENTINEL_CASE(a_release_that_the_new_primary_has_costs_a_question),
+        SENTINEL_CASE(other_ends_are_asked_for_as_releases_are),
+        SENTINEL_CASE(who_has_released_connects_for_that_alone),
+        SENTINEL_CASE(an_old_release_is_not_asked_for),
+        SENTINEL_CASE(so_many_releases_are_asked_for_and_no_more),
     };
     return RUN(cases);
 }

@@ -107,7 +107,8 @@ static snib_duration decode_lease_given(const struct snib__request *rq,
 
 /* {1, clock, token, reserve, lease, permits, slot}; of a grant that may be kept
  * the last says whether nobody waits. False: this is none. */
-static bool decode_granted(struct snib__redis *s, const struct flight *f,
+static bool decode_granted(struct snib__redis *s, snib_instant now,
+                           const struct flight *f,
                            const struct snib__resp_cell *c, int64_t clock)
 {
     struct snib__request *rq = f->rq;
@@ -120,6 +121,7 @@ static bool decode_granted(struct snib__redis *s, const struct flight *f,
     if (snib__confirm_failed(s, rq)) {
         return true;
     }
+    snib__ended_note(s, now, rq->name, rq->prior_id, rq->token);
     rq->token = token;
     rq->acquire.reserve = (uint32_t)reserve;
     rq->said.far = token / 1024 - FAR_MS > clock; /* a sum could overflow */
@@ -148,6 +150,7 @@ static bool decode_queued(struct snib__redis *s, snib_instant now,
         !decode_int_at(c, 3, &left) || position < 1) {
         return false;
     }
+    snib__ended_note(s, now, rq->name, rq->prior_id, rq->token);
     rq->said.position = position > UINT32_MAX ? UINT32_MAX : (uint32_t)position;
     rq->said.left = decode_holders_left(left);
     snib__packet_met(s, now, rq->name);
@@ -240,7 +243,7 @@ static void decode_acquire(struct snib__redis *s, snib_instant now,
     snib__server_time(s, now, clock);
     switch (code) {
     case 1:
-        ours = decode_granted(s, f, c, clock);
+        ours = decode_granted(s, now, f, c, clock);
         if (ours) {
             snib__packet_marked(s, now, rq);
         }
@@ -414,6 +417,8 @@ static void decode_cancelled(struct snib__redis *s, snib_instant now,
         return;
     }
     rq->said.granted = had ? token : 0;
+    snib__ended_note(s, now, rq->name, rq->id, rq->said.granted);
+    snib__ended_note(s, now, rq->name, rq->prior_id, rq->token);
     snib__request_finish(s, rq, SNIB__DONE);
 }
 
@@ -461,6 +466,9 @@ void snib__decode_reply(struct snib__redis *s, snib_instant now, int i,
             decode_dropped(s, now, i, f, c, k);
         } else {
             decode_released(s, now, rq, c);
+        }
+        if (rq->said.answer == SNIB__DONE || rq->said.answer == SNIB__NO) {
+            snib__ended_note(s, now, rq->name, rq->id, rq->token);
         }
         break;
     case SNIB__CANCEL:

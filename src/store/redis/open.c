@@ -269,6 +269,7 @@ void snib__redis_free(struct snib__store *store)
         snib__free(s->session[i].ring);
     }
     snib__confirm_free(s);
+    snib__ended_free(s);
     snib__heap_free(&s->timers);
     snib__topology_free(s->topology);
     snib__free(s->user);

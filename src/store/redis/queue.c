@@ -215,11 +215,9 @@ static bool queue_parse(const char *p, size_t size, struct grant *g)
     return true;
 }
 
-/* End a grant that nobody waits for. Where the connection has no room the grant
- * ends with its lease. */
-static void queue_end_stray(struct snib__redis *s, snib_instant now, int i,
-                            const char *safe, size_t size, const uint64_t id[2],
-                            int64_t token)
+void snib__queue_end_stray(struct snib__redis *s, snib_instant now, int i,
+                           const char *safe, size_t size, const uint64_t id[2],
+                           int64_t token)
 {
     if (!snib__session_has_room(s, i, 1)) {
         return;
@@ -243,7 +241,8 @@ static void queue_stray(struct snib__redis *s, snib_instant now,
     }
     int i = known ? snib__send_on(s, now, true) : -1;
     if (i >= 0) {
-        queue_end_stray(s, now, i, g->safe, g->safe_size, g->id, g->token);
+        snib__queue_end_stray(s, now, i, g->safe, g->safe_size, g->id,
+                              g->token);
     }
 }
 
@@ -331,7 +330,7 @@ void snib__queue_overtaken(struct snib__redis *s, snib_instant now, int i,
         snib__resp_number(snib__resp_at(c, 2), &value) &&
         ((code == 1 && value > f->delivered) ||
          (code == 2 && clock > f->push_end_ms && stands != 1))) {
-        queue_end_stray(s, now, i, f->safe, strlen(f->safe), f->id, 0);
+        snib__queue_end_stray(s, now, i, f->safe, strlen(f->safe), f->id, 0);
     }
 }
 

@@ -20,7 +20,8 @@
  * other) · value.c, doctor_steps.c, inspect.c (verbs of more steps) · packet.c
  * (which requests go without their scripts, and what they are granted) · send.c
  * (choosing a connection, sending) · late.c (limits) · queue.c (waiting, polls,
- * pushed grants) · reply_error.c, packet_reply.c, decode.c (replies) ·
+ * pushed grants) · ended.c (releases that a failover loses) · reply_error.c,
+ * packet_reply.c, decode.c (replies) ·
  * session_end.c (a connection's end) · watch.c (asking for the primary) ·
  * login.c, rights.c, session.c (logins and greeting) · open.c · store.c (steps).
  *
@@ -58,6 +59,13 @@ enum {
     OUT_SPARE = 96 * 1024, /* free in a buffer before a command        */
     BUCKETS = 256,
     ENDED_IDS = 256, /* ids of ended requests that are remembered           */
+    /* So many ends of grants, not older than that, are remembered (ended.c).
+     * Count: in the second or two between a promotion and the news of it a task
+     * that takes a lock every 2 ms ends so many. Time: Sentinels wait for 30 s
+     * before they call a server dead, if they are not told otherwise; twice that
+     * until another one is reached. */
+    ENDED_MAX = 1024,
+    ENDED_MS = 60000,
     INSPECTS_MAX = 64,
     POLL_LEAST_MS = 50, /* pause of a waiter with a short lease, at least   */
     QUIET_PART = 4,     /* an answer is overdue after patience / 4          */
@@ -144,6 +152,9 @@ struct snib__redis {
     snib_instant server_at;
     uint64_t ended_ids[ENDED_IDS][2];
     uint32_t ended_ids_at;
+    struct ended *ended; /* a ring of ENDED_MAX; NULL: none was noted       */
+    uint64_t ended_count;
+    bool ended_unsure; /* a connection was lost since they were asked for   */
     snib_instant copies_until; /* acquires that ended as unknown may still
                                   arrive at the server until then           */
     uint32_t generation;       /* of the subscription's connection          */
@@ -481,6 +492,11 @@ bool snib__queue_hears(struct snib__redis *, snib_instant now,
 void snib__queue_overtaken(struct snib__redis *, snib_instant now, int i,
                            const struct flight *,
                            const struct snib__resp_cell *);
+/* End a grant that nobody waits for. Where the connection has no room the grant
+ * ends with its lease. token 0: whatever became of the request. */
+void snib__queue_end_stray(struct snib__redis *, snib_instant now, int i,
+                           const char *safe, size_t size, const uint64_t id[2],
+                           int64_t token);
 void snib__queue_channel(struct snib__redis *);
 /* Another channel than any before. A message of one node of a cluster comes to
  * the subscriptions at all of them, so each has a channel of its own. */
@@ -492,6 +508,19 @@ void snib__queue_channel_anew(struct snib__redis *);
 enum { CHANNEL_NOTICE_MAX = 40 };
 void snib__queue_notice_channel(const struct snib__redis *,
                                 char ret[CHANNEL_NOTICE_MAX]);
+
+/* ended.c */
+/* This grant was ended by a request of ours. token 0: there was none. */
+void snib__ended_note(struct snib__redis *, snib_instant now,
+                      const struct snib__name *, const uint64_t id[2],
+                      int64_t token);
+/* Was any of late? */
+bool snib__ended_any(const struct snib__redis *, snib_instant now);
+/* Ask whether they stand at the server of this connection; and the answer. */
+void snib__ended_ask(struct snib__redis *, snib_instant now, int i);
+void snib__ended_told(struct snib__redis *, snib_instant now, int i,
+                      const struct flight *, const struct snib__resp_cell *);
+void snib__ended_free(struct snib__redis *);
 
 /* open.c */
 snib_err snib__redis_open(const struct snib__store_config *,

@@ -197,6 +197,9 @@ static void session_ready(struct snib__redis *s, snib_instant now, int i)
         snib__state_good(s, now);
         s->packets_until = now;
         s->no_mark = l->mark_denied || s->slots;
+        if (s->ended_unsure) {
+            snib__ended_ask(s, now, i);
+        }
     }
     if (i == SUBS) {
         l->ping_at = snib__after(now, snib__ms(POLL_MS));

@@ -180,6 +180,7 @@ void snib__session_cut(struct snib__redis *s, snib_instant now, int i,
         snib__state_bad(s, l->count ? l->ring[l->head].sent : now, err, text);
     }
     s->failures += i == CALLERS && !was_ready;
+    s->ended_unsure = s->ended_unsure || (was_ready && i < SUBS);
     l->state = shut ? SESSION_CLOSING : SESSION_RESTING;
     s->out->conn[i]->shut = s->out->conn[i]->shut || shut;
     s->out->conn[i]->open = false;

@@ -71,6 +71,7 @@ typedef enum job {
     JOB_EPOCH,  /* SENTINEL MASTER                                          */
     JOB_MASTER, /* SENTINEL GET-MASTER-ADDR-BY-NAME                         */
     JOB_STRAY,  /* ends a grant that nobody waits for any more               */
+    JOB_ENDED,  /* do grants stand that were ended (ended.c)? id: from, to  */
     JOB_ASKING, /* lets the next command in where a slot is coming          */
     JOB_MULTI,  /* of a packet: begins it                                   */
     JOB_QUEUED, /* … is to be executed with it                              */
@@ -95,6 +96,15 @@ struct flight {
     bool last;      /* one reply answers all flights up to this one         */
     bool marked;    /* a script that has the mark, or who inspects the epoch,
                        among its keys                                       */
+};
+
+/* A grant that this client has ended (ended.c). */
+struct ended {
+    uint64_t id[2];
+    int64_t token;
+    snib_instant at;
+    char *safe; /* the lock's safe name */
+    uint32_t safe_size;
 };
 
 /* What a greeting says of the server; text "" and number 0: it does not say. */

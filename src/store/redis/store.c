@@ -20,11 +20,11 @@ static bool store_wanted(const struct snib__redis *s, int i)
 {
     switch (i) {
     case CALLERS:
-        return s->owned > 0;
+        return s->owned > 0 || s->ended_unsure;
     case BACKGROUND:
         return !snib__list_empty(&s->unsent[1]);
     case WATCH: /* a list is asked in doubt only; a Sentinel is listened to */
-        return (s->owned > 0 || s->out->holds) &&
+        return (s->owned > 0 || s->out->holds || s->ended_unsure) &&
                (s->topology->service || !s->topology->known);
     default:
         break;
@@ -43,6 +43,7 @@ static bool store_wanted(const struct snib__redis *s, int i)
 
 static void store_settle(struct snib__redis *s, snib_instant now)
 {
+    s->ended_unsure = s->ended_unsure && snib__ended_any(s, now);
     if (s->topology) {
         snib__watch_settle(s, now);
         if (store_wanted(s, WATCH)) {
@@ -124,6 +125,8 @@ static void store_answered(struct snib__redis *s, snib_instant now, int i,
             snib__login_reply(s, now, i, (job)f.job, c);
         } else if (f.job == JOB_SLOTS) {
             (void)snib__node_told(s, now, i, c); /* else it is asked again */
+        } else if (f.job == JOB_ENDED) {
+            snib__ended_told(s, now, i, &f, c);
         } else if (f.job == JOB_MULTI || f.job == JOB_QUEUED) {
             snib__packet_queued(s, i, &f, c);
         } else if (f.safe) {
