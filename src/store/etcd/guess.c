@@ -114,7 +114,9 @@ static void guess_fill(struct etcd_guess *g, const struct etcd_step *k,
     g->claim_size = claim ? guess_keep(g, s, claim) : 0;
     memcpy(g->request, k->r[0]->id, sizeof g->request);
     g->lease = claim ? k->under[0] : 0;
-    g->at = g->bytes.failed ? (snib_instant){0} : k->sent;
+    if (!g->bytes.failed) {
+        g->at = k->sent;
+    }
 }
 
 static void guess_note(struct snib__etcd *e, const struct etcd_step *k,

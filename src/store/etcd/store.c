@@ -16,7 +16,9 @@
  *     other grant of the name does so, too. So between fetch and write nobody
  *     was granted the name, and who held it then is who holds it now, but for
  *     those that have ended since. What was fetched is never a member's memory:
- *     ranges are linearizable, and an answer that is not whole is none.
+ *     ranges are linearizable, and an answer that is not whole is none. A client
+ *     that has written the rows itself need not fetch them (guess.c): the same
+ *     comparison says whether they are still so.
  *  2. Until its holder ends it, or somebody by force, a claim goes only with its
  *     lease. That is granted through the log and never kept alive, so no member,
  *     and no leader that is one no more, ends it before its time to live has
