@@ -99,6 +99,7 @@ static void guess_fill(struct etcd_guess *g, const struct etcd_step *k,
     const struct snib__snapshot *s = &k->s;
     const struct snib__snapshot_lock *l = &s->lock[0];
     const struct snib__name *name = l->name;
+    g->at.ns = 0;
     snib__buf_clear(&g->bytes);
     snib__buf_add(&g->bytes, name->raw, name->raw_size);
     g->hash = name->hash;
