@@ -321,7 +321,8 @@ typedef enum snib_cause {
     SNIB_CAUSE_PAUSED,      /* this process or machine stood still            */
     SNIB_CAUSE_REVOKED,     /* force-released by somebody                     */
     SNIB_CAUSE_HOLD_MAX,    /* hold_max_ms is over                            */
-    SNIB_CAUSE_FORGOTTEN    /* the store knows of no holder: it lost its data */
+    SNIB_CAUSE_FORGOTTEN    /* the store knows of no holder: it lost its data,
+                               or somebody removed the grant there by hand   */
 } snib_cause;
 
 /* "held", "at risk", …; and of a cause "expired", …, "" for NONE. The strings

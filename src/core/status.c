@@ -77,7 +77,7 @@ static void status_loss_text(snib_cause why, const char *more, char *ret,
         break;
     case SNIB_CAUSE_FORGOTTEN:
         text = "the store knows neither this grant nor another one: it lost "
-               "its data";
+               "its data, or somebody removed the grant there by hand";
         break;
     case SNIB_CAUSE_PAUSED:
         text = "this process or machine stood still past the deadline";

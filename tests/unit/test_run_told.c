@@ -195,7 +195,9 @@ static void each_cause_of_a_loss_is_told_by_event_status_and_words(void **state)
         {HOLD_MAX, SNIB_CAUSE_HOLD_MAX, "hold-max: held for as long as"},
         {STOLEN, SNIB_CAUSE_STOLEN, "stolen: the store does not know"},
         {REVOKED, SNIB_CAUSE_REVOKED, "revoked by "},
-        {FORGOTTEN, SNIB_CAUSE_FORGOTTEN, "forgotten: the store knows neither"},
+        {FORGOTTEN, SNIB_CAUSE_FORGOTTEN,
+         "forgotten: the store knows neither this grant nor another one: it "
+         "lost its data, or somebody removed the grant there by hand"},
     };
     for (size_t i = 0; i < COUNT_OF(t); i++) {
         struct snib_client *c = pull();
