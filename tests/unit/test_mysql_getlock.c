@@ -2,7 +2,7 @@
  * says: what is told when a lock is had, held by another, lost with its session. */
 #include "mysql_client.h"
 
-enum { TRY = MORE, WAIT, UNLOCK, CLOCK };
+enum { TRY = MORE, WAIT, UNLOCK, CLOCK, NODES };
 
 static int begin_getlock(void **state)
 {
@@ -349,6 +349,25 @@ static void a_name_that_is_too_long_is_told(void **state)
     }
 }
 
+/* Two nodes of a cluster give the same lock to two. */
+static void a_check_up_warns_of_a_cluster(void **state)
+{
+    (void)state;
+    for (int galera = 0; galera < 2; galera++) {
+        struct snib__request r = verb(SNIB__DOCTOR, 0);
+        struct snib__buf result;
+        snib__buf_init(&result, 4096);
+        r.said.result = &result;
+        lib.answer[NODES] =
+            (struct answer){"'WSREP_READY'", 3, {0, 0, galera}, 0};
+        assert_int_equal(run(&r), SNIB__DONE);
+        assert_int_equal(memmem(snib__buf_bytes(&result),
+                                snib__buf_size(&result), "one node", 8) != NULL,
+                         galera);
+        snib__buf_free(&result);
+    }
+}
+
 static void what_there_is_not_is_unsupported(void **state)
 {
     static const snib__verb verbs[] = {SNIB__LIST,      SNIB__FORCE,
@@ -397,6 +416,7 @@ int main(void)
         GETLOCK(a_lock_of_a_replica_is_none),
         GETLOCK(a_lock_behind_a_proxy_is_refused),
         GETLOCK(a_name_that_is_too_long_is_told),
+        GETLOCK(a_check_up_warns_of_a_cluster),
         GETLOCK(what_there_is_not_is_unsupported),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);
