@@ -105,6 +105,29 @@ static void what_another_holds_is_not_had(void **state)
     assert_non_null(w.p->getlock.spare); /* its connection is as good as new */
 }
 
+/* NULL: an error of the server's, a KILL QUERY. */
+static void what_the_server_cannot_say_is_not_held_by_another(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 0);
+    (void)state;
+    lib.nulls = lib.answer[TRY].has;
+    for (int impatient = 0; impatient < 2; impatient++) {
+        r.exec.impatient = impatient;
+        assert_int_equal(run(&r),
+                         impatient ? SNIB__NOT_APPLIED : SNIB__PENDING);
+        assert_int_equal(r.said.err, SNIB_ERR_STORE);
+        assert_true(snib__list_empty(&w.p->getlock.holds));
+        assert_null(w.p->getlock.spare);
+    }
+    lib.nulls = NULL;
+    r = granted();
+    lib.nulls = lib.answer[UNLOCK].has; /* there is no such lock */
+    struct snib__request release = verb(SNIB__RELEASE, r.token);
+    assert_int_equal(run(&release), SNIB__NO);
+    assert_int_equal(release.said.err, SNIB_ERR_LOST);
+    assert_null(w.p->getlock.spare);
+}
+
 /* Its answer comes; *w.p tells of it. */
 static void the_answer_comes(void)
 {
@@ -399,6 +422,7 @@ int main(void)
         GETLOCK(what_is_of_a_table_means_nothing),
         GETLOCK(a_lock_that_is_had_is_a_grant_from_before_it_was_asked),
         GETLOCK(what_another_holds_is_not_had),
+        GETLOCK(what_the_server_cannot_say_is_not_held_by_another),
         GETLOCK(who_may_wait_leaves_a_statement_there),
         GETLOCK(a_wait_that_ends_without_the_lock_begins_anew),
         GETLOCK(a_renewal_counts_from_before_it_was_sent),
