@@ -37,6 +37,7 @@ static struct {
     int taken, cut_at, ends_at; /* results; 0: never */
     int options, option_fails;  /* the n-th; 0: none */
     const char *stalls;         /* words of what is not answered at once */
+    const char *nulls;          /* the `has` of what is answered NULL */
     const char *methods;        /* by which it may log in; NULL: all */
     size_t stack;               /* of its calls; 0: as it likes */
     char asked[ASKED];          /* all queries */
@@ -207,11 +208,12 @@ static int fake_store_on(MYSQL_RES **ret, MYSQL *c, int status)
 static MYSQL_ROW fake_row(MYSQL_RES *res)
 {
     (void)res;
+    bool null = lib.nulls && !strcmp(lib.nulls, lib.now.has);
     for (int i = 0; i < lib.now.numbers; i++) {
         lib.length[i] =
             (unsigned long)snprintf(lib.text[i], sizeof lib.text[i], "%lld",
                                     (long long)lib.now.number[i]);
-        lib.row[i] = lib.text[i];
+        lib.row[i] = null ? NULL : lib.text[i];
     }
     return lib.row;
 }

@@ -2,7 +2,7 @@
  * says: what is told when a lock is had, held by another, lost with its session. */
 #include "mysql_client.h"
 
-enum { TRY = MORE, WAIT, UNLOCK, CLOCK };
+enum { TRY = MORE, WAIT, UNLOCK, CLOCK, NODES };
 
 static int begin_getlock(void **state)
 {
@@ -103,6 +103,29 @@ static void what_another_holds_is_not_had(void **state)
     assert_int_equal(r.said.err, SNIB_ERR_BUSY);
     assert_true(snib__list_empty(&w.p->getlock.holds));
     assert_non_null(w.p->getlock.spare); /* its connection is as good as new */
+}
+
+/* NULL: an error of the server's, a KILL QUERY. */
+static void what_the_server_cannot_say_is_not_held_by_another(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 0);
+    (void)state;
+    lib.nulls = lib.answer[TRY].has;
+    for (int impatient = 0; impatient < 2; impatient++) {
+        r.exec.impatient = impatient;
+        assert_int_equal(run(&r),
+                         impatient ? SNIB__NOT_APPLIED : SNIB__PENDING);
+        assert_int_equal(r.said.err, SNIB_ERR_STORE);
+        assert_true(snib__list_empty(&w.p->getlock.holds));
+        assert_null(w.p->getlock.spare);
+    }
+    lib.nulls = NULL;
+    r = granted();
+    lib.nulls = lib.answer[UNLOCK].has; /* there is no such lock */
+    struct snib__request release = verb(SNIB__RELEASE, r.token);
+    assert_int_equal(run(&release), SNIB__NO);
+    assert_int_equal(release.said.err, SNIB_ERR_LOST);
+    assert_null(w.p->getlock.spare);
 }
 
 /* Its answer comes; *w.p tells of it. */
@@ -349,6 +372,25 @@ static void a_name_that_is_too_long_is_told(void **state)
     }
 }
 
+/* Two nodes of a cluster give the same lock to two. */
+static void a_check_up_warns_of_a_cluster(void **state)
+{
+    (void)state;
+    for (int galera = 0; galera < 2; galera++) {
+        struct snib__request r = verb(SNIB__DOCTOR, 0);
+        struct snib__buf result;
+        snib__buf_init(&result, 4096);
+        r.said.result = &result;
+        lib.answer[NODES] =
+            (struct answer){"'WSREP_READY'", 3, {0, 0, galera}, 0};
+        assert_int_equal(run(&r), SNIB__DONE);
+        assert_int_equal(memmem(snib__buf_bytes(&result),
+                                snib__buf_size(&result), "one node", 8) != NULL,
+                         galera);
+        snib__buf_free(&result);
+    }
+}
+
 static void what_there_is_not_is_unsupported(void **state)
 {
     static const snib__verb verbs[] = {SNIB__LIST,      SNIB__FORCE,
@@ -380,6 +422,7 @@ int main(void)
         GETLOCK(what_is_of_a_table_means_nothing),
         GETLOCK(a_lock_that_is_had_is_a_grant_from_before_it_was_asked),
         GETLOCK(what_another_holds_is_not_had),
+        GETLOCK(what_the_server_cannot_say_is_not_held_by_another),
         GETLOCK(who_may_wait_leaves_a_statement_there),
         GETLOCK(a_wait_that_ends_without_the_lock_begins_anew),
         GETLOCK(a_renewal_counts_from_before_it_was_sent),
@@ -397,6 +440,7 @@ int main(void)
         GETLOCK(a_lock_of_a_replica_is_none),
         GETLOCK(a_lock_behind_a_proxy_is_refused),
         GETLOCK(a_name_that_is_too_long_is_told),
+        GETLOCK(a_check_up_warns_of_a_cluster),
         GETLOCK(what_there_is_not_is_unsupported),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);

@@ -199,53 +199,97 @@ static void a_row_that_they_delete_is_made_anew(void **state)
     assert_int_equal(renew.said.err, SNIB_ERR_LOST);
 }
 
+/* -- tokens ---------------------------------------------------------------- */
+
+static struct snib__request other_grant;
+
+/* Another client of ours, and then one of theirs, which deletes the row. */
+static void others_come_and_go(void)
+{
+    int64_t ms = w.now / MS;
+    w.now += SECOND;
+    other_grant.token = (ms + 500) * 1024;
+}
+
+static void a_row_that_is_made_late_brings_back_no_token(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 1);
+    (void)state;
+    w.meanwhile = others_come_and_go;
+    w.meanwhile_at = 1;
+    assert_int_equal(run(&r), SNIB__DONE);
+    assert_true(r.token > other_grant.token);
+}
+
 /* -- late copies ----------------------------------------------------------- */
 
-/* An acquire is sent and not answered; it comes when the test says. */
-static void make_is_on_its_way(struct snib__request *r)
+/* An acquire is sent and not answered, at its script of this number; it comes when
+ * the test says. */
+static void is_on_its_way(struct snib__request *r, int at)
 {
     w.script = 0;
     memset(w.ends, 0, sizeof w.ends);
-    w.ends[1] = SNIB__SQL_LOST;
-    w.keeps_for_later[1] = true;
+    w.ends[at] = SNIB__SQL_LOST;
+    w.keeps_for_later[at] = true;
     w.lates = 0;
     assert_int_equal(run(r), SNIB__UNKNOWN);
-    w.ends[1] = SNIB__SQL_OK;
+    w.ends[at] = SNIB__SQL_OK;
 }
+
+enum { MAKES = 1, TAKES = 2 };
 
 static void
 a_late_copy_on_a_deleted_row_does_not_bring_back_its_token(void **state)
 {
-    struct snib__request r = verb(SNIB__ACQUIRE, 1),
-                         other = verb(SNIB__ACQUIRE, 2);
     (void)state;
-    make_is_on_its_way(&r);
-    assert_int_equal(run(&other), SNIB__DONE);
-    struct snib__request release = verb_of(SNIB__RELEASE, &other);
-    assert_int_equal(run(&release), SNIB__DONE);
-    they_come_and_go();
-    execute_late();
-    assert_true(w.there && w.until > us());
-    assert_int_equal(run(&r), SNIB__DONE);
-    assert_true(r.token > other.token);
+    for (int at = MAKES; at <= TAKES; at++) {
+        struct snib__request r = verb(SNIB__ACQUIRE, 1),
+                             other = verb(SNIB__ACQUIRE, 2);
+        w.there = false;
+        is_on_its_way(&r, at);
+        assert_int_equal(run(&other), SNIB__DONE);
+        struct snib__request release = verb_of(SNIB__RELEASE, &other);
+        assert_int_equal(run(&release), SNIB__DONE);
+        they_come_and_go();
+        execute_late();
+        assert_true(!w.there || w.until <= us());
+        assert_int_equal(run(&r), SNIB__DONE);
+        assert_true(r.token > other.token);
+    }
 }
 
-static void a_late_copy_of_who_gave_up_stands_for_its_time_at_most(void **state)
+static void a_late_copy_of_who_gave_up_holds_nothing(void **state)
 {
-    struct snib__request r = verb(SNIB__ACQUIRE, 1),
-                         other = verb(SNIB__ACQUIRE, 2);
     (void)state;
-    make_is_on_its_way(&r);
-    struct snib__request cancel = verb_of(SNIB__CANCEL, &r);
-    cancel.token = 0;
-    assert_int_equal(run(&cancel), SNIB__DONE);
-    execute_late(); /* its mark keeps it out */
-    assert_true(w.until <= us());
-    they_come_and_go(); /* that is gone */
+    for (int at = MAKES; at <= TAKES; at++) {
+        struct snib__request r = verb(SNIB__ACQUIRE, 1),
+                             other = verb(SNIB__ACQUIRE, 2);
+        w.there = false;
+        is_on_its_way(&r, at);
+        struct snib__request cancel = verb_of(SNIB__CANCEL, &r);
+        cancel.token = 0;
+        assert_int_equal(run(&cancel), SNIB__DONE);
+        execute_late(); /* its mark keeps it out */
+        assert_true(w.until <= us());
+        they_come_and_go(); /* that is gone */
+        execute_late();
+        assert_int_equal(run(&other), SNIB__DONE);
+    }
+}
+
+/* What an earlier copy has taken is this one's, as it stands. */
+static void an_acquire_that_is_repeated_has_what_it_took(void **state)
+{
+    struct snib__request r = verb(SNIB__ACQUIRE, 1);
+    (void)state;
+    is_on_its_way(&r, TAKES);
     execute_late();
-    assert_int_equal(run(&other), SNIB__NO);
-    w.now = w.until * 1000;
-    assert_int_equal(run(&other), SNIB__DONE);
+    int64_t until = w.until;
+    w.now += SECOND;
+    assert_true(until > us());
+    assert_int_equal(run(&r), SNIB__DONE);
+    assert_true(r.token > 0 && w.until > until);
+    assert_int_equal(w.changes, 2); /* it was made, and renewed */
 }
 
 /* -- what there is not ----------------------------------------------------- */
@@ -288,11 +332,31 @@ static void a_look_shows_both_sides(void **state)
     assert_int_equal(run(&look), SNIB__DONE);
     assert_null(memmem(snib__buf_bytes(&w.result), snib__buf_size(&w.result),
                        "not%20snib", 10));
+    assert_non_null(memmem(snib__buf_bytes(&w.result),
+                           snib__buf_size(&w.result), "program=snib", 12));
     snib__buf_clear(&w.result);
     they_take();
     assert_int_equal(run(&look), SNIB__DONE);
     assert_non_null(memmem(snib__buf_bytes(&w.result),
                            snib__buf_size(&w.result), "not%20snib", 10));
+}
+
+/* A renewal changes CREATED_DATE. */
+static void a_look_shows_since_when_it_is_held(void **state)
+{
+    char since[40];
+    struct snib__request r = verb(SNIB__ACQUIRE, 1),
+                         look = verb(SNIB__INSPECT, 2);
+    (void)state;
+    assert_int_equal(run(&r), SNIB__DONE);
+    snprintf(since, sizeof since, "since=%lld",
+             (long long)(r.token / 1024)); /* of the grant, in ms */
+    struct snib__request renew = verb_of(SNIB__RENEW, &r);
+    w.now += 5 * SECOND;
+    assert_int_equal(run(&renew), SNIB__DONE);
+    assert_int_equal(run(&look), SNIB__DONE);
+    assert_non_null(memmem(snib__buf_bytes(&w.result),
+                           snib__buf_size(&w.result), since, strlen(since)));
 }
 
 int main(void)
@@ -307,10 +371,13 @@ int main(void)
         SPRING(a_shorter_lease_is_what_was_asked_for),
         SPRING(a_release_frees_it_for_clocks_that_are_behind),
         SPRING(a_row_that_they_delete_is_made_anew),
+        SPRING(a_row_that_is_made_late_brings_back_no_token),
         SPRING(a_late_copy_on_a_deleted_row_does_not_bring_back_its_token),
-        SPRING(a_late_copy_of_who_gave_up_stands_for_its_time_at_most),
+        SPRING(a_late_copy_of_who_gave_up_holds_nothing),
+        SPRING(an_acquire_that_is_repeated_has_what_it_took),
         SPRING(what_int_lock_has_not_is_unsupported),
         SPRING(a_look_shows_both_sides),
+        SPRING(a_look_shows_since_when_it_is_held),
         SPRING(two_never_believe_though_clocks_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,8 +161,21 @@ static void doctor_see_getlock(void *data, struct snib__sql_rows *rows)
     snib__sql_doctor_tell(data, SNIB_LEVEL_OK, "dialect", text, "");
 }
 
+/* The nodes of a cluster know nothing of each other's named locks. */
+static void doctor_see_getlock_nodes(void *data, struct snib__sql_rows *rows)
+{
+    if (snib__sql_get_int(rows, 0, 2)) {
+        snib__sql_doctor_tell(
+            data, SNIB_LEVEL_WARN, "cluster", "a node of a Galera cluster",
+            "let all clients use one node: a named lock is that node's alone, "
+            "so two of them on two nodes hold the same lock "
+            "(docs/GET_LOCK.md)");
+    }
+}
+
 static const struct snib__sql_question doctor_getlock[] = {
     {SNIB__MY_DOCTOR_SERVER, doctor_see_server, "server"},
+    {SNIB__MY_DOCTOR_REPLICAS, doctor_see_getlock_nodes, "cluster"},
     {SNIB__MY_GETLOCK_DOCTOR, doctor_see_getlock, "dialect"},
 };
 

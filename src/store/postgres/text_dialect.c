@@ -17,6 +17,9 @@ const char *snib__pg_dialect_text(int statement)
                "set_config('lock_timeout','0',false),"
                "set_config('statement_timeout','0',false),"
                "set_config('idle_in_transaction_session_timeout','1000',false),"
+               /* Since version 17; a wait is a transaction. */
+               "CASE WHEN current_setting('transaction_timeout',true)<>'' THEN "
+               "set_config('transaction_timeout','0',false) END,"
                "CASE WHEN version() LIKE '%linux%' THEN "
                "set_config('client_connection_check_interval','1000',false) "
                "END";

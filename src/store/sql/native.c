@@ -26,9 +26,11 @@ struct native_step {
 
 /* -- scripts on a connection of its own ------------------------------------ */
 
+/* NULL: the server has failed at it, which says nothing of who holds it. */
 static void native_see_got(void *data, struct snib__sql_rows *rows)
 {
-    ((struct native_step *)data)->got = snib__sql_get_int(rows, 0, 0);
+    struct native_step *k = data;
+    k->got = snib__sql_is_null(rows, 0, 0) ? -1 : snib__sql_get_int(rows, 0, 0);
 }
 
 /* In the hold: an answer that is owed may be taken by another step. */
@@ -172,6 +174,12 @@ static snib__sql_end native_try(struct native_step *k)
     snib__sql_end end = native_run(k);
     if (end) {
         return end;
+    }
+    if (k->got < 0) {
+        snib__fail(&k->s->sql.fault, SNIB_ERR_STORE,
+                   "%s: the server could not say whether the lock is free",
+                   k->n->where);
+        return SNIB__SQL_DOWN;
     }
     if (k->got) {
         native_grant(k);
@@ -318,10 +326,10 @@ static snib__sql_end native_release(struct native_step *k)
         native_drop(k);
         return SNIB__SQL_LOST;
     }
-    snib__sql_hold_end(k->n, k->hold, k->got != 0);
+    snib__sql_hold_end(k->n, k->hold, k->got > 0);
     k->hold = NULL;
     k->r->said.revoked = k->r->said.forgotten = false;
-    if (k->got) {
+    if (k->got > 0) {
         native_answer(k, SNIB__DONE, SNIB_ERR_OK);
     } else {
         native_lost(k);

@@ -8,7 +8,7 @@
  *             free |  it is not ours after all
  *               v  |
  *             take, look --it is ours--> DONE
- *  (of INT_LOCK one that is ours already is ended first, and taken anew)
+ *  (of INT_LOCK a row that is not there is made first, free, and then taken)
  *
  *   cancel:   look --held by another--> DONE
  *               |  ^
@@ -28,6 +28,9 @@ enum {
     /* A column of milliseconds may round half of one down. */
     RECIPE_ROUND_US = 1000
 };
+
+/* What is over by then is so for a clock of theirs that is behind, too. */
+#define RECIPE_LONG_AGO_US (-INT64_C(86400000000))
 
 struct recipe_step {
     struct snib__sql_session *s;
@@ -208,6 +211,15 @@ static void recipe_lost(struct recipe_step *k)
 
 /* -- an acquire ------------------------------------------------------------ */
 
+/* A row that is not there. Where rows are deleted, others may have made it, held
+ * the lock and deleted it since the look, with higher tokens than the one that comes
+ * of that. So it is made free, and taken as it stands then. */
+static void recipe_add_first(struct recipe_step *k, int64_t not_after)
+{
+    recipe_add_make(k, k->p->int_lock ? RECIPE_LONG_AGO_US : recipe_lease_us(k),
+                    not_after);
+}
+
 /* False: no token is left. */
 static bool recipe_add_take(struct recipe_step *k)
 {
@@ -217,19 +229,13 @@ static bool recipe_add_take(struct recipe_step *k)
     if (snib__sql_recipe_holds(&k->row)) { /* an earlier copy has it */
         memcpy(k->by, k->row.by, sizeof k->by);
         k->far = false;
-        /* That may have come after later grants, where rows are deleted: its token
-         * would not rise. */
-        if (k->p->int_lock) {
-            recipe_add_end(k, k->by);
-        } else {
-            recipe_add_renew(k);
-        }
+        recipe_add_renew(k);
         return true;
     }
     int64_t token = snib__sql_recipe_token(&k->row, r->floor, &k->far);
     snib__sql_recipe_by(k->p, r->id, token, k->by);
     if (!k->row.there) {
-        recipe_add_make(k, recipe_lease_us(k), not_after);
+        recipe_add_first(k, not_after);
     } else {
         struct snib__sql_script *t = recipe_add(k, SNIB__SQL_DO_RECIPE_TAKE);
         snib__sql_int(t, recipe_lease_us(k));
@@ -242,15 +248,12 @@ static bool recipe_add_take(struct recipe_step *k)
 
 static bool recipe_took(const struct recipe_step *k, bool again)
 {
-    if (again && k->p->int_lock) { /* that was ended, whatever is there now */
-        return false;
-    }
     return snib__sql_recipe_holds(&k->row) && recipe_is(k, k->by) &&
            (again || k->changed);
 }
 
 /* CONFLICT: as long as others are faster. */
-static snib__sql_end recipe_take(struct recipe_step *k)
+static snib__sql_end recipe_take_once(struct recipe_step *k)
 {
     bool again = snib__sql_recipe_holds(&k->row);
     (void)recipe_begin(k);
@@ -267,6 +270,15 @@ static snib__sql_end recipe_take(struct recipe_step *k)
         return SNIB__SQL_OK;
     }
     return SNIB__SQL_CONFLICT;
+}
+
+static snib__sql_end recipe_take(struct recipe_step *k)
+{
+    bool first = k->p->int_lock && !k->row.there;
+    snib__sql_end end = recipe_take_once(k);
+    bool made = first && end == SNIB__SQL_CONFLICT && k->row.there &&
+                !snib__sql_recipe_holds(&k->row);
+    return made ? recipe_take_once(k) : end;
 }
 
 static snib__sql_end recipe_acquire(struct recipe_step *k)

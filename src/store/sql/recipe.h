@@ -9,9 +9,10 @@
  * INT_LOCK has (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) for that: lock_until is
  * CREATED_DATE and a time to live that all know, and is written anew by each
  * renewal. Theirs go by their own clocks, so our leases are three quarters of that
- * time at most: the rest is what a clock of theirs may be ahead. They delete rows;
- * who gives a request up may find none then, and a late copy of it may make one:
- * nobody holds that, and it stands for the time to live.
+ * time at most: the rest is what a clock of theirs may be ahead. They delete rows.
+ * One that is not there is made free, and taken by the next statement, which names
+ * it: so a copy that comes late, where others have held since, makes a free row at
+ * most.
  *
  * WHY TWO NEVER HOLD, of whom one is ours. A row is taken by one statement, which
  * compares lock_until with the server's clock as it changes it: by ours and by
