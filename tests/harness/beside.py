@@ -3,10 +3,14 @@ seen alike."""
 
 import os
 import subprocess
+import sys
 
 from . import mysql_server, postgres_server
+from .foreign import SOURCE
 from .mysql_server import MysqlServer
 from .postgres_server import PostgresServer
+
+PYTHON = sys.executable
 
 
 class Postgres:
@@ -46,6 +50,23 @@ class Mysql:
 
     def own(self, table):
         pass
+
+
+def bare_clients(base):
+    """By what they are written in: the command of a session that is told a statement
+    a line and says the first value of each answer; a str: why there is none."""
+    port = str(base.port)
+    kind = "mysql" if isinstance(base, MysqlServer) else "postgres"
+    module = {"mysql": "pymysql", "postgres": "psycopg2"}[kind]
+    program = os.path.join(os.environ.get("SNIB_BUILD_DIR", ""), "tests/live",
+                           f"bare_{kind}")
+    found = subprocess.run([PYTHON, "-c", f"import {module}"], check=False,
+                           stderr=subprocess.DEVNULL).returncode == 0
+    return {
+        "C": [program, port] if os.path.isfile(program)
+        else f"bare_{kind} is not built",
+        "Python": [PYTHON, os.path.join(SOURCE, "python", "bare.py"), kind,
+                   port] if found else f"no Python module {module}"}
 
 
 def snib_at(where, *words):

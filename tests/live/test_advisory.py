@@ -1,5 +1,5 @@
 """The same lock at the same moment as who takes PostgreSQL's advisory locks by
-hand (?dialect=advisory): psql, which is libpq's own client."""
+hand (?dialect=advisory): psql, and bare clients in C and Python."""
 
 import os
 import re
@@ -10,6 +10,7 @@ import time
 import pytest
 
 from counters import Counter
+from harness.beside import bare_clients
 from harness.foreign import Lines
 from harness.postgres_server import PostgresServer, postgres_missing
 from harness.stream_proxy import StreamProxy
@@ -26,8 +27,9 @@ KEY = "-576242034,-1690517505"
 class Psql(Lines):
     """A session that says what it is told, and one line for each answer."""
 
-    def __init__(self, server):
+    def __init__(self, server, command=None):
         super().__init__(
+            command or
             ["psql", "-XAtq", "-h", "127.0.0.1", "-p", str(server.port), "-U",
              "snib", "-d", "snib"])
         self.pid = self.do("SELECT pg_backend_pid()")
@@ -69,8 +71,8 @@ def base(kept, drivers):
 def bare(base):
     made = []
 
-    def start():
-        made.append(Psql(base))
+    def start(command=None):
+        made.append(Psql(base, command))
         return made[-1]
     yield start
     for each in made:
@@ -103,8 +105,17 @@ def end_holders(base):
         "locktype='advisory' AND granted")
 
 
-def test_each_release_wakes_the_other_side(base, drivers, bare):
-    ours, theirs, woken = drivers(url(base)), bare(), []
+@pytest.fixture(params=["psql", "C", "Python"])
+def client(request, base):
+    """The command of a bare client; None: the database's own program."""
+    command = bare_clients(base).get(request.param)
+    if isinstance(command, str):
+        pytest.skip(command)
+    return command
+
+
+def test_each_release_wakes_the_other_side(base, drivers, bare, client):
+    ours, theirs, woken = drivers(url(base)), bare(client), []
     ours.lock("nightly")
     for _ in range(9):
         theirs.lock()
@@ -134,9 +145,11 @@ def count_bare(psql, counter, times):
         psql.unlock()
 
 
-def test_a_counter_that_both_increment_is_exact(base, drivers, bare, tmp_path):
+def test_a_counter_that_both_increment_is_exact(base, drivers, bare, client,
+                                                tmp_path):
     counter = Counter(tmp_path)
-    ours, theirs = [drivers(url(base)) for _ in range(3)], [bare(), bare()]
+    ours, theirs = [drivers(url(base)) for _ in range(3)], \
+        [bare(client), bare(client)]
     counter.start_ours(ours, "nightly", 60)
     for psql in theirs:
         counter.start(count_bare, psql, counter, 60)

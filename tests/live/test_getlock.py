@@ -1,5 +1,5 @@
 """The same lock at the same moment as who takes MariaDB's named locks by hand
-(?dialect=getlock): the program mariadb.
+(?dialect=getlock): the program mariadb, and bare clients in C and Python.
 
 The mixed counter is a file to which both sides add one by reading, a pause and
 writing, under the lock: whatever is lost, two were inside at once.
@@ -12,7 +12,7 @@ import time
 import pytest
 
 from counters import Counter
-from harness.beside import snib_at
+from harness.beside import bare_clients, snib_at
 from harness.foreign import Lines
 from harness.mysql_server import MysqlServer, mysql_missing
 from harness.stream_proxy import StreamProxy
@@ -25,8 +25,9 @@ WAKE_S = 0.05
 class Bare(Lines):
     """A session that says what it is told, and one line for each answer."""
 
-    def __init__(self, server):
+    def __init__(self, server, command=None):
         super().__init__(
+            command or
             ["mariadb", "--no-defaults", "-BNrn", "--skip-reconnect", "-h",
              "127.0.0.1", "-P", str(server.port), "-u", "snib", "snib"])
         self.id = self.do("SELECT CONNECTION_ID()")
@@ -68,8 +69,8 @@ def base(kept, drivers):
 def bare(base):
     made = []
 
-    def start():
-        made.append(Bare(base))
+    def start(command=None):
+        made.append(Bare(base, command))
         return made[-1]
     yield start
     for each in made:
@@ -94,8 +95,17 @@ def holder(base):
     return base.sql("SELECT IS_USED_LOCK('nightly')")
 
 
-def test_each_release_wakes_the_other_side(base, drivers, bare):
-    ours, theirs, woken = drivers(url(base)), bare(), []
+@pytest.fixture(params=["mariadb", "C", "Python"])
+def client(request, base):
+    """The command of a bare client; None: the database's own program."""
+    command = bare_clients(base).get(request.param)
+    if isinstance(command, str):
+        pytest.skip(command)
+    return command
+
+
+def test_each_release_wakes_the_other_side(base, drivers, bare, client):
+    ours, theirs, woken = drivers(url(base)), bare(client), []
     ours.lock("nightly")
     for _ in range(9):
         theirs.lock()
@@ -125,9 +135,11 @@ def count_bare(theirs, counter, times):
         theirs.unlock()
 
 
-def test_a_counter_that_both_increment_is_exact(base, drivers, bare, tmp_path):
+def test_a_counter_that_both_increment_is_exact(base, drivers, bare, client,
+                                                tmp_path):
     counter = Counter(tmp_path)
-    ours, theirs = [drivers(url(base)) for _ in range(3)], [bare(), bare()]
+    ours, theirs = [drivers(url(base)) for _ in range(3)], \
+        [bare(client), bare(client)]
     counter.start_ours(ours, "nightly", 60)
     for each in theirs:
         counter.start(count_bare, each, counter, 60)

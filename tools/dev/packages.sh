@@ -11,7 +11,7 @@ lint_packages=(clang-format clang-tidy cppcheck mandoc shellcheck libpq-dev
 test_packages=(libsqlite3-dev clang llvm libclang-rt-14-dev libcmocka-dev liblua5.1-0-dev
     redis-server libpq-dev postgresql libmariadb-dev mariadb-server
     mariadb-client etcd-server etcd-client openssl python3-pytest python3-hypothesis
-    python3-cffi procps busybox sudo btrfs-progs zookeeper default-jre-headless
+    python3-cffi python3-psycopg2 python3-pymysql procps busybox sudo btrfs-progs zookeeper default-jre-headless
     rabbitmq-server)
 mutate_packages=(python3-clang-14 lua5.1 iproute2)
 judge_packages=(golang-go)
