@@ -3,6 +3,7 @@ the rights are wrong, its check-up, the text of its tables, and TLS."""
 
 import json
 import os
+import re
 import socket
 import threading
 
@@ -118,6 +119,21 @@ def test_the_check_up_names_what_is_missing(at, server):
                "SET GLOBAL max_allowed_packet=16777216")
     assert "warn  durable" in said and "trx_commit=2" in said
     assert "warn  packets" in said and "packet=65536" in said
+
+
+def test_the_check_up_names_the_tables_that_are_missing(at, server):
+    snib = at()
+    assert snib.run("try", "n", "--", "true").returncode == 0
+    server.sql("DROP TABLE snib.snib_claim", "DROP TABLE snib.snib_value")
+    done = snib.run("doctor")
+    assert done.returncode == 78
+    assert re.search("(?m)^fail  tables +missing: snib_claim, snib_value$",
+                     done.stdout), done.stdout
+    assert "doctor --schema" in done.stdout
+    assert "all that are needed" not in done.stdout
+    made = snib.run("doctor", "--schema")
+    server.sql(made.stdout.rstrip().removesuffix(";"), database="snib")
+    assert snib.run("doctor").returncode == 0
 
 
 def test_the_text_of_the_tables_makes_them(at, server):

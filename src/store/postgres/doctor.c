@@ -74,6 +74,20 @@ static void doctor_see_replicas(void *data, struct snib__sql_rows *rows)
         "the lock protects (docs/FENCING.md)");
 }
 
+static void doctor_see_missing(void *data, struct snib__sql_rows *rows)
+{
+    struct snib__sql_doctor *d = data;
+    char text[400] = "", one[80];
+    for (int i = 0; i < rows->count; i++) {
+        size_t used = strlen(text);
+        snib__sql_get_text(rows, i, 0, one, sizeof one);
+        snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "", one);
+    }
+    if (rows->count) {
+        snib__sql_doctor_lacks(d, text);
+    }
+}
+
 static void doctor_see_rights(void *data, struct snib__sql_rows *rows)
 {
     struct snib__sql_doctor *d = data;
@@ -84,9 +98,11 @@ static void doctor_see_rights(void *data, struct snib__sql_rows *rows)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
                                  i ? ", " : "missing: ", one);
     }
-    snib__sql_doctor_judge(
-        d, rows->count == 0, SNIB_LEVEL_FAIL, "permissions", text,
-        "give the user the rights listed in docs/POSTGRES.md");
+    if (rows->count || !d->lacks) { /* a table that is missing shows no right */
+        snib__sql_doctor_judge(
+            d, rows->count == 0, SNIB_LEVEL_FAIL, "permissions", text,
+            "give the user the rights listed in docs/POSTGRES.md");
+    }
 }
 
 static void doctor_see_tables(void *data, struct snib__sql_rows *rows)
@@ -124,6 +140,7 @@ static const struct snib__sql_question doctor_questions[] = {
     {SNIB__PG_DOCTOR_SERVER, doctor_see_server, "server"},
     {SNIB__PG_DOCTOR_SETTINGS, doctor_see_settings, "settings"},
     {SNIB__PG_DOCTOR_REPLICAS, doctor_see_replicas, "replicas"},
+    {SNIB__PG_DOCTOR_MISSING, doctor_see_missing, "tables"},
     {SNIB__PG_DOCTOR_RIGHTS, doctor_see_rights, "permissions"},
     {SNIB__PG_DOCTOR_TABLES, doctor_see_tables, "layout"},
     {SNIB__PG_DOCTOR_LISTENERS, doctor_see_listeners, "wake-up"},

@@ -75,6 +75,7 @@ enum snib__pg_statement { /* besides those of store/sql/tables.h */
                           SNIB__PG_DOCTOR_SERVER,
                           SNIB__PG_DOCTOR_SETTINGS,
                           SNIB__PG_DOCTOR_REPLICAS,
+                          SNIB__PG_DOCTOR_MISSING,
                           SNIB__PG_DOCTOR_RIGHTS,
                           SNIB__PG_DOCTOR_TABLES,
                           SNIB__PG_DOCTOR_LISTENERS,

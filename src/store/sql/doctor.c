@@ -27,6 +27,16 @@ void snib__sql_doctor_judge(struct snib__sql_doctor *d, bool good,
                           good ? "" : remedy);
 }
 
+void snib__sql_doctor_lacks(struct snib__sql_doctor *d, const char *tables)
+{
+    char text[200];
+    d->lacks = true;
+    snprintf(text, sizeof text, "missing: %s", tables);
+    snib__sql_doctor_tell(d, SNIB_LEVEL_FAIL, "tables", text,
+                          "run what \"snib doctor --schema\" prints: it makes "
+                          "them, and leaves those alone that are there");
+}
+
 void snib__sql_doctor_clock(struct snib__sql_doctor *d, int64_t us)
 {
     char text[160];
