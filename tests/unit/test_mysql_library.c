@@ -126,6 +126,24 @@ static void a_refusal_is_understood_by_its_number(void **state)
     }
 }
 
+static void a_right_that_lacks_is_on_the_page_of_its_dialect(void **state)
+{
+    static const char *const row[][2] = {
+        {"mysql://u@localhost/d", "docs/MYSQL.md lists"},
+        {"mysql://u@localhost/d?dialect=shedlock", "docs/SHEDLOCK.md lists"},
+        {"mysql://u@localhost/d?dialect=int_lock", "docs/INT_LOCK.md lists"},
+        {"mysql://u@localhost/d?dialect=getlock", "docs/GET_LOCK.md lists"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct snib_error e;
+        client_ops.free(w.p);
+        assert_int_equal(open_at(row[i][0]), SNIB_ERR_OK);
+        assert_int_equal(snib__my_fail(w.p, 1142, "", &e), SNIB_ERR_DENIED);
+        assert_non_null(strstr(e.text, row[i][1]));
+    }
+}
+
 /* At once, unless the server was there before. */
 static void a_host_that_does_not_exist_is_not_waited_for(void **state)
 {
@@ -344,6 +362,7 @@ static void opening_bears_each_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest cases[] = {
+        CASE(a_right_that_lacks_is_on_the_page_of_its_dialect),
         CASE(a_sound_server_is_taken),
         CASE(a_server_that_ends_no_idle_transaction_gets_none),
         CASE(an_old_server_is_refused),

@@ -207,6 +207,24 @@ static void too_many_connections_are_told_as_that(void **state)
     }
 }
 
+static void a_right_that_lacks_is_on_the_page_of_its_dialect(void **state)
+{
+    static const char *const row[][2] = {
+        {"postgres://u@localhost/d", "docs/POSTGRES.md lists"},
+        {"postgres://u@localhost/d?dialect=shedlock", "docs/SHEDLOCK.md lists"},
+        {"postgres://u@localhost/d?dialect=int_lock", "docs/INT_LOCK.md lists"},
+        {"postgres://u@localhost/d?dialect=advisory", "docs/ADVISORY.md lists"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct snib_error e;
+        client_ops.free(w.p);
+        assert_int_equal(open_at(row[i][0]), SNIB_ERR_OK);
+        assert_int_equal(snib__pg_fail(w.p, "42501", "", &e), SNIB_ERR_DENIED);
+        assert_non_null(strstr(e.text, row[i][1]));
+    }
+}
+
 /* -- the check-up ---------------------------------------------------------- */
 
 /* What was not seen is not praised, and it is an error. */
@@ -313,6 +331,7 @@ static void opening_bears_each_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest cases[] = {
+        CASE(a_right_that_lacks_is_on_the_page_of_its_dialect),
         CASE(a_sound_server_is_taken),
         CASE(an_old_server_is_refused),
         CASE(a_pooler_is_refused),

@@ -210,18 +210,20 @@ static void doctor_rights(struct snib__sql_doctor *d)
             snib__my_expand(p->prefix, right, NULL, NULL, &missing);
         }
     }
+    char remedy[80];
+    snprintf(remedy, sizeof remedy, "give the user the rights listed in %s",
+             d->page);
     bool all = snib__buf_size(&missing) == 0;
     const char *words = snib__buf_text(&missing);
     if (*tables) {
         snib__sql_doctor_lacks(d, tables);
     }
     if (!all || !d->lacks) { /* a table that is missing shows no right */
-        snib__sql_doctor_judge(
-            d, all, SNIB_LEVEL_FAIL, "permissions",
-            all     ? "all that are needed"
-            : words ? words
-                    : "some are missing",
-            "give the user the rights listed in docs/MYSQL.md");
+        snib__sql_doctor_judge(d, all, SNIB_LEVEL_FAIL, "permissions",
+                               all     ? "all that are needed"
+                               : words ? words
+                                       : "some are missing",
+                               remedy);
     }
     snib__buf_free(&missing);
 }
@@ -232,7 +234,7 @@ snib__sql_end snib__my_doctor(struct snib__sql *q, struct snib__request *r)
     struct snib__sql_doctor d = {.out = r->said.result,
                                  .session = &s->tables,
                                  .address = &s->store->address,
-                                 .page = "docs/MYSQL.md",
+                                 .page = snib__my_page(s->store),
                                  .recipe = &s->store->recipe,
                                  .wall_offset_ns = s->store->wall_offset_ns};
     if (s->store->getlock.on) {

@@ -18,10 +18,11 @@ struct errors_known {
     {                                                                          \
         code, SNIB__SQL_CONFLICT, SNIB_ERR_UNREACHABLE, NULL                   \
     }
-#define NO_RIGHT                                                               \
-    "the user lacks a right; docs/MYSQL.md lists those that are needed"
-#define NO_LOGIN "the server refuses this user or this password"
-#define FULL     "the server takes no more connections (max_connections)"
+/* These end with the page that lists the rights. */
+#define NO_RIGHT    "the user lacks a right"
+#define NO_DATABASE "this user may not use this database"
+#define NO_LOGIN    "the server refuses this user or this password"
+#define FULL        "the server takes no more connections (max_connections)"
 #define HUNG_UP                                                                \
     "what answers there has hung up before it said who it is: is it a MySQL "  \
     "or "                                                                      \
@@ -52,9 +53,7 @@ static const struct errors_known errors_known[] = {
     {1045, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_LOGIN},
     {1698, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_LOGIN},
     {1251, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NULL},
-    {1044, SNIB__SQL_REFUSED, SNIB_ERR_DENIED,
-     "this user may not use this database; docs/MYSQL.md lists the rights that "
-     "are needed"},
+    {1044, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_DATABASE},
     {1142, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_RIGHT},
     {1143, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_RIGHT},
     {1227, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_RIGHT},
@@ -141,6 +140,21 @@ bool snib__my_is_demoted(int code)
     return words && !strcmp(words, STANDS_BY);
 }
 
+const char *snib__my_page(const struct snib__mysql *p)
+{
+    return p->getlock.on        ? "docs/GET_LOCK.md"
+           : !p->recipe.on      ? "docs/MYSQL.md"
+           : p->recipe.int_lock ? "docs/INT_LOCK.md"
+                                : "docs/SHEDLOCK.md";
+}
+
+/* Is there a page that lists what lacks? */
+static bool errors_is_of_rights(const struct errors_known *k)
+{
+    return k->words &&
+           (!strcmp(k->words, NO_RIGHT) || !strcmp(k->words, NO_DATABASE));
+}
+
 snib_err snib__my_fail(const struct snib__mysql *p, int code, const char *text,
                        struct snib_error *e)
 {
@@ -150,6 +164,11 @@ snib_err snib__my_fail(const struct snib__mysql *p, int code, const char *text,
     if (p->recipe.on && (code == 1146 || code == 1054)) {
         return snib__fail(e, k->err, SNIB__RECIPE_CHANGED, p->address.where,
                           p->prefix);
+    }
+    if (errors_is_of_rights(k)) {
+        return snib__fail(e, k->err,
+                          "%s: %s; %s lists the rights that are needed",
+                          p->address.where, k->words, snib__my_page(p));
     }
     return snib__fail(e, k->err, "%s: %s", p->address.where,
                       k->words ? k->words : words);

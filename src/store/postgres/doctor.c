@@ -91,17 +91,18 @@ static void doctor_see_missing(void *data, struct snib__sql_rows *rows)
 static void doctor_see_rights(void *data, struct snib__sql_rows *rows)
 {
     struct snib__sql_doctor *d = data;
-    char text[300] = "all that are needed", one[40];
+    char text[300] = "all that are needed", one[40], remedy[80];
     size_t used = 0;
+    snprintf(remedy, sizeof remedy, "give the user the rights listed in %s",
+             d->page);
     for (int i = 0; i < rows->count && used < sizeof text - 64; i++) {
         snib__sql_get_text(rows, i, 0, one, sizeof one);
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
                                  i ? ", " : "missing: ", one);
     }
     if (rows->count || !d->lacks) { /* a table that is missing shows no right */
-        snib__sql_doctor_judge(
-            d, rows->count == 0, SNIB_LEVEL_FAIL, "permissions", text,
-            "give the user the rights listed in docs/POSTGRES.md");
+        snib__sql_doctor_judge(d, rows->count == 0, SNIB_LEVEL_FAIL,
+                               "permissions", text, remedy);
     }
 }
 
@@ -186,7 +187,7 @@ snib__sql_end snib__pg_doctor(struct snib__sql *q, struct snib__request *r)
     struct snib__sql_doctor d = {.out = r->said.result,
                                  .session = &s->tables,
                                  .address = &s->store->address,
-                                 .page = "docs/POSTGRES.md",
+                                 .page = snib__pg_page(s->store),
                                  .recipe = &s->store->recipe,
                                  .wall_offset_ns = s->store->wall_offset_ns};
     if (s->store->advisory.on) {

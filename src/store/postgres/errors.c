@@ -6,6 +6,9 @@
 #include "base/error.h"
 #include "store/postgres/postgres_i.h"
 
+/* It ends with the page that lists them. */
+#define NO_RIGHT "the user lacks a right"
+
 struct errors_known {
     const char *state; /* an SQLSTATE, or the beginning of some */
     snib__sql_end end;
@@ -29,8 +32,7 @@ static const struct errors_known errors_known[] = {
     {"3D000", SNIB__SQL_REFUSED, SNIB_ERR_CONFIG,
      "the database is not there; make it (createdb), or name another in the "
      "URL"},
-    {"42501", SNIB__SQL_REFUSED, SNIB_ERR_DENIED,
-     "the user lacks a right; docs/POSTGRES.md lists those that are needed"},
+    {"42501", SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_RIGHT},
     {"42P01", SNIB__SQL_REFUSED, SNIB_ERR_CONFIG,
      "a table of snib is not there; \"snib doctor --schema\" prints what "
      "makes them"},
@@ -79,6 +81,14 @@ void snib__pg_clean(const struct snib__postgres *p, const char *text, char *ret,
     snib__sql_clean(&p->address, text, ret, size);
 }
 
+const char *snib__pg_page(const struct snib__postgres *p)
+{
+    return p->advisory.on       ? "docs/ADVISORY.md"
+           : !p->recipe.on      ? "docs/POSTGRES.md"
+           : p->recipe.int_lock ? "docs/INT_LOCK.md"
+                                : "docs/SHEDLOCK.md";
+}
+
 snib_err snib__pg_fail(const struct snib__postgres *p, const char state[6],
                        const char *text, struct snib_error *e)
 {
@@ -89,6 +99,11 @@ snib_err snib__pg_fail(const struct snib__postgres *p, const char state[6],
         (!strcmp(k->state, "42P01") || !strcmp(k->state, "42703"))) {
         return snib__fail(e, k->err, SNIB__RECIPE_CHANGED, p->address.where,
                           p->schema);
+    }
+    if (k->words && !strcmp(k->words, NO_RIGHT)) {
+        return snib__fail(e, k->err,
+                          "%s: " NO_RIGHT "; %s lists those that are needed",
+                          p->address.where, snib__pg_page(p));
     }
     if (k->words) {
         return snib__fail(e, k->err, "%s: %s", p->address.where, k->words);
