@@ -23,7 +23,8 @@ def server():
         made.sql(f"CREATE USER known IDENTIFIED BY '{SECRET}'",
                  "GRANT ALL ON snib.* TO known",
                  "CREATE DATABASE empty", "GRANT SELECT ON empty.* TO snib@'%'",
-                 "CREATE DATABASE closed")
+                 "CREATE DATABASE closed", "CREATE USER bare",
+                 "GRANT CREATE ROUTINE ON closed.* TO bare")
         yield made
 
 
@@ -43,7 +44,9 @@ WRONG = {
     "no such database": ("mysql://root@HOST/none", 78,
                                      "CREATE DATABASE"),
     "no right to use it": ("mysql://snib@HOST/closed", 77,
-                           "may not use this database"),
+                           "snib doctor --schema"),
+    "no right at tables": ("mysql://bare@HOST/closed", 77,
+                           "snib doctor --schema"),
     "no right to make tables": ("mysql://snib@HOST/empty", 78,
                                 "snib doctor --schema"),
     "no TLS": ("mysql://snib@HOST/snib?tls=verify", 78, "?tls=no"),

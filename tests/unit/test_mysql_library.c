@@ -126,6 +126,27 @@ static void a_refusal_is_understood_by_its_number(void **state)
     }
 }
 
+/* Rights at tables cannot be given before these are there. */
+static void who_may_not_see_the_tables_is_told_what_makes_them(void **state)
+{
+    static const int codes[] = {1044, 1142};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        lib.answer[LAYOUT] =
+            (struct answer){"`key`='schema'", 0, {0}, codes[i]};
+        assert_int_equal(reach(), SNIB__SQL_REFUSED);
+        assert_int_equal(w.error.code, SNIB_ERR_DENIED);
+        assert_non_null(strstr(w.error.text, "\"snib doctor --schema\""));
+        assert_non_null(strstr(w.error.text, "docs/MYSQL.md lists"));
+    }
+    struct snib_error e;
+    client_ops.free(w.p);
+    assert_int_equal(open_at("mysql://u@localhost/d?dialect=getlock"),
+                     SNIB_ERR_OK);
+    assert_int_equal(snib__my_fail(w.p, 1044, "", &e), SNIB_ERR_DENIED);
+    assert_null(strstr(e.text, "--schema")); /* it has none */
+}
+
 static void a_right_that_lacks_is_on_the_page_of_its_dialect(void **state)
 {
     static const char *const row[][2] = {
@@ -362,6 +383,7 @@ static void opening_bears_each_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest cases[] = {
+        CASE(who_may_not_see_the_tables_is_told_what_makes_them),
         CASE(a_right_that_lacks_is_on_the_page_of_its_dialect),
         CASE(a_sound_server_is_taken),
         CASE(a_server_that_ends_no_idle_transaction_gets_none),

@@ -155,6 +155,13 @@ static bool errors_is_of_rights(const struct errors_known *k)
            (!strcmp(k->words, NO_RIGHT) || !strcmp(k->words, NO_DATABASE));
 }
 
+/* Without a right at a table, or in a database, nobody is told whether it is
+ * there; and no right at a table can be given before. */
+static bool errors_may_lack_tables(const struct snib__mysql *p, int code)
+{
+    return (code == 1044 || code == 1142) && !p->recipe.on && !p->getlock.on;
+}
+
 snib_err snib__my_fail(const struct snib__mysql *p, int code, const char *text,
                        struct snib_error *e)
 {
@@ -164,6 +171,13 @@ snib_err snib__my_fail(const struct snib__mysql *p, int code, const char *text,
     if (p->recipe.on && (code == 1146 || code == 1054)) {
         return snib__fail(e, k->err, SNIB__RECIPE_CHANGED, p->address.where,
                           p->prefix);
+    }
+    if (errors_may_lack_tables(p, code)) {
+        return snib__fail(e, k->err,
+                          "%s: %s; if the tables are not there, an "
+                          "administrator makes them by what \"snib doctor "
+                          "--schema\" prints; docs/MYSQL.md lists the rights",
+                          p->address.where, k->words);
     }
     if (errors_is_of_rights(k)) {
         return snib__fail(e, k->err,
