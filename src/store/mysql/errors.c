@@ -22,7 +22,12 @@ struct errors_known {
 #define NO_RIGHT    "the user lacks a right"
 #define NO_DATABASE "this user may not use this database"
 #define NO_LOGIN    "the server refuses this user or this password"
-#define FULL        "the server takes no more connections (max_connections)"
+#define FULL                                                                   \
+    "the server has no connection left; end some clients, or raise "           \
+    "max_connections"
+#define FULL_OF_USER                                                           \
+    "the server has no connection left for this user; end some of its "        \
+    "clients, or raise its limit (max_user_connections)"
 #define HUNG_UP                                                                \
     "what answers there has hung up before it said who it is: is it a MySQL "  \
     "or "                                                                      \
@@ -99,12 +104,8 @@ static const struct errors_known errors_known[] = {
     {1180, SNIB__SQL_LOST, SNIB_ERR_STORE, NULL},
     {1026, SNIB__SQL_LOST, SNIB_ERR_STORE, NULL},
     {1040, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, FULL},
-    {1203, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections of this user "
-     "(max_user_connections)"},
-    {1226, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections of this user "
-     "(max_user_connections)"},
+    {1203, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, FULL_OF_USER},
+    {1226, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, FULL_OF_USER},
     {1047, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NO_CLUSTER},
     {3032, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, OFFLINE},
     {1053, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, "the server is stopping"},

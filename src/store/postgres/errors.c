@@ -8,6 +8,9 @@
 
 /* It ends with the page that lists them. */
 #define NO_RIGHT "the user lacks a right"
+#define FULL                                                                   \
+    "the server has no connection left; end some clients, or raise "           \
+    "max_connections"
 
 struct errors_known {
     const char *state; /* an SQLSTATE, or the beginning of some */
@@ -49,8 +52,7 @@ static const struct errors_known errors_known[] = {
     {"53100", SNIB__SQL_REFUSED, SNIB_ERR_STORE,
      "the disk of the server is full; make room there"},
     {"53200", SNIB__SQL_REFUSED, SNIB_ERR_STORE, "the server is out of memory"},
-    {"53300", SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections (max_connections)"},
+    {"53300", SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, FULL},
     {"57P03", SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE,
      "the server is starting or stopping"},
     {"57P", SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NULL},
@@ -130,10 +132,11 @@ static const struct {
      "on a socket this server wants the user of the system to be that of the "
      "database"},
     {"too many connections for role", SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections of this user (CONNECTION LIMIT)"},
+     "the server has no connection left for this user; end some of its "
+     "clients, or raise its CONNECTION LIMIT"},
     {"too many connections for database", SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections to this database (CONNECTION "
-     "LIMIT)"},
+     "the server has no connection left for this database; end some clients, "
+     "or raise its CONNECTION LIMIT"},
     {"role \"", SNIB_ERR_DENIED, "the server does not know this user"},
     {"no pg_hba.conf entry", SNIB_ERR_DENIED,
      "the server's pg_hba.conf lets nobody in from here"},
@@ -151,10 +154,8 @@ static const struct {
     {"root certificate file", SNIB_ERR_CONFIG,
      "no file of trusted CAs; name "
      "one: ?ca=FILE"},
-    {"too many clients", SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections (max_connections)"},
-    {"remaining connection slots", SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections (max_connections)"},
+    {"too many clients", SNIB_ERR_UNREACHABLE, FULL},
+    {"remaining connection slots", SNIB_ERR_UNREACHABLE, FULL},
     {"expected authentication request", SNIB_ERR_CONFIG,
      "what answers there is no PostgreSQL server; look at the port"},
     {"received invalid response", SNIB_ERR_CONFIG,
