@@ -92,7 +92,6 @@ def test_an_election_has_one_winner(at):
      "mutexes only"),
     (("run", "--lock-delay", "5s", "n", "--", "true"), "no lock-delay"),
     (("run", "--priority", "3", "n", "--", "true"), "no priorities"),
-    (("run", "--ttl", "11m", "n", "--", "true"), "at most 10 minutes"),
     (("latch", "--set", "2", "n"), "latches or values"),
     (("latch", "--await", "n"), "mutexes only"),
     (("latch", "--await", "-w", "0", "n"), "mutexes only"),
@@ -105,6 +104,13 @@ def test_what_it_has_not_is_said(at, args, words):
         snib.hold("held")
     done = snib.run(*args)
     assert (done.returncode, words in done.stderr) == (78, True), done.stderr
+
+
+def test_a_lease_that_is_too_long_is_told_to_be_made_shorter(at):
+    done = at().run("run", "--ttl", "11m", "n", "--", "true")
+    assert done.returncode == 64, done.stderr
+    assert ("leases of 10 minutes at most: make it shorter (lease_ms, --ttl)"
+            in done.stderr), done.stderr
 
 
 def test_a_dead_holder_is_no_lock_delay_and_a_wait_ends(at):
