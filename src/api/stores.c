@@ -206,6 +206,10 @@ static const char *stores_near(const char *scheme)
 {
     static const char *const also[][2] = {{"rabbitmq", "amqp"},
                                           {"mariadb", "mysql"},
+                                          {"pgsql", "postgres"},
+                                          {"postgresql", "postgres"},
+                                          {"psql", "postgres"},
+                                          {"pg", "postgres"},
                                           {"valkey", "redis"},
                                           {"zk", "zookeeper"}};
     const char *near = NULL;
