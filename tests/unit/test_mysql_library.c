@@ -285,6 +285,29 @@ static void settings_do_not_hang_on_what_the_server_has_by_default(void **state)
 
 /* -- opening --------------------------------------------------------------- */
 
+/* A file that nobody looks into would be taken for a proof. */
+static void authorities_without_tls_are_refused(void **state)
+{
+    static const struct {
+        const char *url;
+        snib_err err;
+    } row[] = {
+        {"mysql://u@localhost/d?ca=/none", SNIB_ERR_USAGE},
+        {"mysql://u@db.example/d?tls=no&ca=/none", SNIB_ERR_USAGE},
+        {"mysql://u@/d?socket=/run&ca=/none", SNIB_ERR_USAGE},
+        {"mysql://u@localhost/d?tls=verify&ca=/none", SNIB_ERR_OK},
+        {"mysql://u@db.example/d?ca=/none", SNIB_ERR_OK},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        if (w.p) {
+            snib__mysql_ops.free(w.p);
+        }
+        assert_int_equal(open_at(row[i].url), row[i].err);
+        assert_true(!row[i].err || strstr(w.error.text, "?tls=verify"));
+    }
+}
+
 static void a_far_server_without_tls_warns_at_each_opening(void **state)
 {
     static const struct {
@@ -404,6 +427,7 @@ int main(void)
         CASE(a_connection_is_not_for_programs_that_are_started),
         CASE(the_library_has_a_stack_of_some_size),
         CASE(settings_do_not_hang_on_what_the_server_has_by_default),
+        CASE(authorities_without_tls_are_refused),
         CASE(a_far_server_without_tls_warns_at_each_opening),
         CASE(a_password_is_sent_to_nobody_who_is_not_known),
         CASE(a_login_by_a_function_is_refused),
