@@ -158,6 +158,10 @@ def test_a_login_works_by_url_and_by_file(at, guarded, tmp_path):
                  f"?password_file={path}")
     done = by_file.run("try", "n", "--", "true")
     assert done.returncode == 0, done.stderr
+    os.rename(path, tmp_path / "moved")
+    done = by_file.run("try", "n", "--", "true")
+    assert done.returncode == 78 and "No such file" in done.stderr, done.stderr
+    os.rename(tmp_path / "moved", path)
     held = by_file.hold("kept", "--ttl", "30s")
     guarded.kill()  # its tokens go with it
     guarded.start()

@@ -56,7 +56,7 @@ WRONG = {
     "no database": ("mysql://snib@HOST", 78, "mysql://HOST/DATABASE"),
     "two databases": ("mysql://snib@HOST/a/b", 78, "no '/'"),
     "no socket": ("mysql://snib@/snib?socket=relative", 78, "?socket="),
-    "no file": ("mysql://known@HOST/snib?password_file=/none", 77,
+    "no file": ("mysql://known@HOST/snib?password_file=/none", 78,
                 "No such file"),
     "two passwords": ("mysql://known:x@HOST/snib?password_file=/x", 78,
                       "password_file="),

@@ -200,9 +200,12 @@ def test_the_rights_that_the_page_names_are_enough(at, server, tmp_path):
     path = tmp_path / "password"
     path.write_text(SECRET + "\n")
     os.chmod(path, 0o600)
-    done = at(f"amqp://snib@{host}?password_file={path}").run(
-        "try", "r2", "--", "true")
+    by_file = at(f"amqp://snib@{host}?password_file={path}")
+    done = by_file.run("try", "r2", "--", "true")
     assert done.returncode == 0, done.stderr
+    path.unlink()
+    done = by_file.run("try", "r2", "--", "true")
+    assert done.returncode == 78 and "No such file" in done.stderr, done.stderr
 
 
 def test_a_queue_of_others_is_not_taken_for_a_lock(at, server):
