@@ -38,7 +38,7 @@ static void a_server_that_is_full_is_not_said_to_be_away(void **state)
                                    "end some clients"};
     (void)state;
     assert_string_equal(cli_words(&e), e.text);
-    strcpy(e.text, "h:1: Connection refused");
+    snprintf(e.text, sizeof e.text, "h:1: Connection refused");
     assert_non_null(strstr(cli_words(&e), "does the server run"));
 }
 
