@@ -204,10 +204,10 @@ static size_t stores_apart(const char *a, const char *b)
  * or a slip of two letters at most. NULL: none is so near. */
 static const char *stores_near(const char *scheme)
 {
-    static const char *const also[][2] = {{"rabbitmq", "amqp"},
-                                          {"mariadb", "mysql"},
-                                          {"valkey", "redis"},
-                                          {"zk", "zookeeper"}};
+    static const char *const also[][2] = {
+        {"rabbitmq", "amqp"},       {"mariadb", "mysql"}, {"pgsql", "postgres"},
+        {"postgresql", "postgres"}, {"psql", "postgres"}, {"pg", "postgres"},
+        {"valkey", "redis"},        {"zk", "zookeeper"}};
     const char *near = NULL;
     size_t least = strlen(scheme) < 4 ? 2 : 3;
     for (size_t i = 0; i < sizeof also / sizeof *also; i++) {

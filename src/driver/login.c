@@ -50,6 +50,11 @@ static void login_ask(struct snib__step *s)
     c->logins.asks = true;
     snib__step_pause(s);
     in.err = c->logins.ask(c->logins.data, l);
+    /* A password_file= belongs to the set-up; a program's function says DENIED of
+     * what is told at once. */
+    if (in.err == SNIB_ERR_CONFIG && !c->logins.file) {
+        in.err = SNIB_ERR_UNREACHABLE;
+    }
     l->user[sizeof l->user - 1] = 0;
     l->password[sizeof l->password - 1] = 0;
     l->text[sizeof l->text - 1] = 0;

@@ -48,7 +48,7 @@ static snib_err passfile_fail(struct snib_login *l, const char *path,
 {
     explicit_bzero(l->password, sizeof l->password);
     snprintf(l->text, sizeof l->text, "password_file=%.120s: %s", path, why);
-    return SNIB_ERR_DENIED;
+    return SNIB_ERR_CONFIG;
 }
 
 static snib_err passfile_login(void *data, struct snib_login *l)

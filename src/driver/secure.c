@@ -18,6 +18,7 @@ static snib_err secure_read_keys(const struct snib__url *url,
                                  .key = snib__url_query(url, "tls_key"),
                                  .name = snib__url_query(url, "tls_name"),
                                  .alpn = snib__url_alpn(url),
+                                 .scheme = url->scheme,
                                  .unverified = verify && !strcmp(verify, "no")};
     if (verify && strcmp(verify, "no") != 0 && strcmp(verify, "yes") != 0) {
         return snib__fail(reterr, SNIB_ERR_USAGE,

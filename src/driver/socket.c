@@ -115,9 +115,11 @@ void snib__socket_fail(struct snib__step *s, uint32_t i, const char *why,
     l->addresses = NULL;
     err = err == SNIB_ERR_CONFIG || err == SNIB_ERR_DENIED ? err : SNIB_ERR_OK;
     if (shakes) {
-        static const char closed[] =
-            "closed in the TLS handshake; it may be the port without TLS: give "
-            "the other, or a scheme without TLS (redis: for rediss:)";
+        char closed[180];
+        snprintf(closed, sizeof closed,
+                 "closed in the TLS handshake; it may be the port without "
+                 "TLS: %s",
+                 tls ? snib__tls_instead(tls) : "give the other");
         socket_feed_refused(s, i, *why ? why : closed, false, err);
     } else {
         struct snib__input in = {.kind = SNIB__IN_CLOSED,

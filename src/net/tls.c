@@ -256,6 +256,11 @@ void snib__tls_sent(struct snib__tls *t, size_t size)
     snib__buf_consume(&t->wire, size);
 }
 
+const char *snib__tls_instead(const struct snib__tls *t)
+{
+    return t->shared->instead;
+}
+
 const char *snib__tls_why(const struct snib__tls *t, snib_err *ret_err)
 {
     *ret_err = t->err;

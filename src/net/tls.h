@@ -30,6 +30,7 @@ struct snib__tls_files {
     const char
         *alpn; /* what will be spoken inside, "h2": a server that does not
                          say so, too, is refused; NULL: not said */
+    const char *scheme; /* of the URL, "rediss", for words; NULL: not said */
 };
 
 /* What the filters of one client share: certificates, and for each server the
@@ -78,6 +79,9 @@ void snib__tls_sent(struct snib__tls *, size_t size);
  * CONFIG, DENIED (the server refuses us), STORE (nonsense came), NOMEM. The text
  * lives as long as the filter. */
 const char *snib__tls_why(const struct snib__tls *, snib_err *ret_err);
+/* What to do where the port is the one without TLS: the scheme to write. Lives as
+ * long as what the filters share. */
+const char *snib__tls_instead(const struct snib__tls *);
 /* Was an earlier session resumed? For tests and measurements. */
 bool snib__tls_resumed(const struct snib__tls *);
 

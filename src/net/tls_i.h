@@ -15,8 +15,9 @@ enum {
 struct snib__tls_shared {
     SSL_CTX *ctx;
     BIO_METHOD *bio;
-    char *name;    /* tls_name=; NULL: the host */
-    char alpn[16]; /* what is spoken inside; "": not said */
+    char *name;        /* tls_name=; NULL: the host */
+    char alpn[16];     /* what is spoken inside; "": not said */
+    char instead[100]; /* snib__tls_instead */
     bool unverified;
     bool own_ca, has_cert; /* for the words of an error */
     uint32_t next;         /* the session that gives way to a new server's */
@@ -46,6 +47,8 @@ void snib__tls_session_offer(struct snib__tls *);
 void snib__tls_session_drop(struct snib__tls *);
 /* tls_words.c: it is broken; why, by OpenSSL's queue of errors. */
 void snib__tls_put_words(struct snib__tls *);
+/* What to write in place of this scheme; NULL: it is not known. */
+void snib__tls_put_instead(struct snib__tls_shared *, const char *scheme);
 /* The same of a file, for snib_error: "unable to get …". */
 void snib__tls_queue_words(char *ret, size_t size);
 

@@ -193,6 +193,7 @@ static snib_err tls_shared_set_up(struct snib__tls_shared *shared,
         return snib__fail_plain(reterr, SNIB_ERR_NOMEM);
     }
     shared->unverified = f->unverified;
+    snib__tls_put_instead(shared, f->scheme);
     SSL_CTX_set_verify(shared->ctx,
                        f->unverified ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
     (void)SSL_CTX_set_options(shared->ctx,

@@ -160,17 +160,29 @@ void snib__tls_put_words(struct snib__tls *t)
                  "TLS: %.80s must speak TLS 1.2 or later", t->name);
     } else if (!t->up && tls_words_is_no_tls(reason)) {
         t->err = SNIB_ERR_CONFIG;
-        snprintf(
-            t->why, sizeof t->why,
-            "TLS: what %.80s says is not TLS; this port may be the one "
-            "without it: give the other, or a scheme without TLS (redis: for "
-            "rediss:)",
-            t->name);
+        snprintf(t->why, sizeof t->why,
+                 "TLS: what %.80s says is not TLS; it may be the port without "
+                 "it: %s",
+                 t->name, t->shared->instead);
     } else {
         t->err = SNIB_ERR_STORE;
         snib__tls_queue_words(words, sizeof words);
         snprintf(t->why, sizeof t->why, "TLS: %.80s: %s", t->name,
                  *words ? words : "the connection broke");
+    }
+}
+
+/* The scheme without TLS has no 's', at its end or before a '+'. */
+void snib__tls_put_instead(struct snib__tls_shared *shared, const char *scheme)
+{
+    int n = scheme ? (int)strcspn(scheme, "+") - 1 : 0;
+    if (n > 0 && scheme[n] == 's') {
+        snprintf(shared->instead, sizeof shared->instead,
+                 "give the other, or write %.*s%.20s: for %.30s:", n, scheme,
+                 scheme + n + 1, scheme);
+    } else {
+        snprintf(shared->instead, sizeof shared->instead,
+                 "give the other, or a scheme without TLS");
     }
 }
 

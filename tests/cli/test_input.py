@@ -364,7 +364,8 @@ def test_a_slip_in_the_scheme_is_told_with_what_was_meant(
 
 
 @pytest.mark.parametrize("called, scheme", [
-    ("rabbitmq", "amqp"), ("mariadb", "mysql"), ("zk", "zookeeper")])
+    ("rabbitmq", "amqp"), ("mariadb", "mysql"), ("zk", "zookeeper"),
+    ("pgsql", "postgres"), ("pg", "postgres")])
 def test_what_a_server_is_called_is_told_with_its_scheme(
         mapped, called, scheme):
     done = mapped.run("try", "-s", f"{called}://h", "a")

@@ -3,6 +3,7 @@ the rights are wrong, its check-up, the text of its tables, and TLS."""
 
 import json
 import os
+import re
 import socket
 import threading
 
@@ -22,7 +23,8 @@ def server():
         made.sql(f"CREATE USER known IDENTIFIED BY '{SECRET}'",
                  "GRANT ALL ON snib.* TO known",
                  "CREATE DATABASE empty", "GRANT SELECT ON empty.* TO snib@'%'",
-                 "CREATE DATABASE closed")
+                 "CREATE DATABASE closed", "CREATE USER bare",
+                 "GRANT CREATE ROUTINE ON closed.* TO bare")
         yield made
 
 
@@ -42,7 +44,9 @@ WRONG = {
     "no such database": ("mysql://root@HOST/none", 78,
                                      "CREATE DATABASE"),
     "no right to use it": ("mysql://snib@HOST/closed", 77,
-                           "may not use this database"),
+                           "snib doctor --schema"),
+    "no right at tables": ("mysql://bare@HOST/closed", 77,
+                           "snib doctor --schema"),
     "no right to make tables": ("mysql://snib@HOST/empty", 78,
                                 "snib doctor --schema"),
     "no TLS": ("mysql://snib@HOST/snib?tls=verify", 78, "?tls=no"),
@@ -52,7 +56,7 @@ WRONG = {
     "no database": ("mysql://snib@HOST", 78, "mysql://HOST/DATABASE"),
     "two databases": ("mysql://snib@HOST/a/b", 78, "no '/'"),
     "no socket": ("mysql://snib@/snib?socket=relative", 78, "?socket="),
-    "no file": ("mysql://known@HOST/snib?password_file=/none", 77,
+    "no file": ("mysql://known@HOST/snib?password_file=/none", 78,
                 "No such file"),
     "two passwords": ("mysql://known:x@HOST/snib?password_file=/x", 78,
                       "password_file="),
@@ -118,6 +122,21 @@ def test_the_check_up_names_what_is_missing(at, server):
                "SET GLOBAL max_allowed_packet=16777216")
     assert "warn  durable" in said and "trx_commit=2" in said
     assert "warn  packets" in said and "packet=65536" in said
+
+
+def test_the_check_up_names_the_tables_that_are_missing(at, server):
+    snib = at()
+    assert snib.run("try", "n", "--", "true").returncode == 0
+    server.sql("DROP TABLE snib.snib_claim", "DROP TABLE snib.snib_value")
+    done = snib.run("doctor")
+    assert done.returncode == 78
+    assert re.search("(?m)^fail  tables +missing: snib_claim, snib_value$",
+                     done.stdout), done.stdout
+    assert "doctor --schema" in done.stdout
+    assert "all that are needed" not in done.stdout
+    made = snib.run("doctor", "--schema")
+    server.sql(made.stdout.rstrip().removesuffix(";"), database="snib")
+    assert snib.run("doctor").returncode == 0
 
 
 def test_the_text_of_the_tables_makes_them(at, server):

@@ -3,6 +3,7 @@ or the rights are wrong, its check-up, the text of its tables, and TLS."""
 
 import json
 import os
+import re
 import socket
 import threading
 
@@ -105,6 +106,24 @@ def test_the_check_up_names_what_is_missing(at, server):
     server.psql("ALTER TABLE snib.lock SET UNLOGGED")
     assert "UNLOGGED" in snib.run("doctor").stdout
     server.psql("ALTER TABLE snib.lock SET LOGGED")
+
+
+def test_the_check_up_names_the_tables_that_are_missing(at, server):
+    snib = at()
+    assert snib.run("try", "n", "--", "true").returncode == 0
+    server.psql("DROP TABLE snib.claim", "DROP TABLE snib.value")
+    done = snib.run("doctor")
+    assert done.returncode == 78
+    assert re.search("(?m)^fail  tables +missing: snib.claim, snib.value$",
+                     done.stdout), done.stdout
+    assert "doctor --schema" in done.stdout
+    assert "all that are needed" not in done.stdout
+    path = os.path.join(server.dir, "missing.sql")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(snib.run("doctor", "--schema").stdout)
+    server.psql(f"\\i {path}")
+    server.psql("GRANT ALL ON ALL TABLES IN SCHEMA snib TO snib")
+    assert snib.run("doctor").returncode == 0
 
 
 def test_the_text_of_the_tables_makes_them(at, server):

@@ -92,7 +92,6 @@ def test_an_election_has_one_winner(at):
      "mutexes only"),
     (("run", "--lock-delay", "5s", "n", "--", "true"), "no lock-delay"),
     (("run", "--priority", "3", "n", "--", "true"), "no priorities"),
-    (("run", "--ttl", "11m", "n", "--", "true"), "at most 10 minutes"),
     (("latch", "--set", "2", "n"), "latches or values"),
     (("latch", "--await", "n"), "mutexes only"),
     (("latch", "--await", "-w", "0", "n"), "mutexes only"),
@@ -105,6 +104,13 @@ def test_what_it_has_not_is_said(at, args, words):
         snib.hold("held")
     done = snib.run(*args)
     assert (done.returncode, words in done.stderr) == (78, True), done.stderr
+
+
+def test_a_lease_that_is_too_long_is_told_to_be_made_shorter(at):
+    done = at().run("run", "--ttl", "11m", "n", "--", "true")
+    assert done.returncode == 64, done.stderr
+    assert ("leases of 10 minutes at most: make it shorter (lease_ms, --ttl)"
+            in done.stderr), done.stderr
 
 
 def test_a_dead_holder_is_no_lock_delay_and_a_wait_ends(at):
@@ -194,9 +200,12 @@ def test_the_rights_that_the_page_names_are_enough(at, server, tmp_path):
     path = tmp_path / "password"
     path.write_text(SECRET + "\n")
     os.chmod(path, 0o600)
-    done = at(f"amqp://snib@{host}?password_file={path}").run(
-        "try", "r2", "--", "true")
+    by_file = at(f"amqp://snib@{host}?password_file={path}")
+    done = by_file.run("try", "r2", "--", "true")
     assert done.returncode == 0, done.stderr
+    path.unlink()
+    done = by_file.run("try", "r2", "--", "true")
+    assert done.returncode == 78 and "No such file" in done.stderr, done.stderr
 
 
 def test_a_queue_of_others_is_not_taken_for_a_lock(at, server):
@@ -260,4 +269,6 @@ def test_the_wrong_one_of_tls_and_none_is_said(at, papers, server):
     assert done.returncode == 69, done.stderr
     done = at(f"amqps://127.0.0.1:{server.port}?tls_ca={papers.ca}").run(
         "try", "n", "--", "true")
-    assert done.returncode in (69, 78) and "TLS" in done.stderr, done.stderr
+    assert done.returncode == 78, done.stderr
+    assert "is not TLS; it may be the port without it: give the other, or " \
+        "write amqp: for amqps:\n" in done.stderr, done.stderr

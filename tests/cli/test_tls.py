@@ -342,7 +342,7 @@ def test_a_password_file_that_gives_none(guarded, place, text, words):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     url = url_of(place, guarded.server, password_file=path)
-    refused(guarded.run("try", "n", env={"SNIB_URL": url}), 77,
+    refused(guarded.run("try", "n", env={"SNIB_URL": url}), 78,
             "password_file=", words)
 
 

@@ -147,9 +147,12 @@ def test_a_login_keeps_others_out(at, server, tmp_path):
     path = tmp_path / "password"
     path.write_text(SECRET + "\n")
     os.chmod(path, 0o600)
-    done = at(url.replace(f":{SECRET}@", "@") +
-              f"?password_file={path}").run("try", "n", "--", "true")
+    by_file = at(url.replace(f":{SECRET}@", "@") + f"?password_file={path}")
+    done = by_file.run("try", "n", "--", "true")
     assert done.returncode == 0, done.stderr
+    path.unlink()
+    done = by_file.run("try", "n", "--", "true")
+    assert done.returncode == 78 and "No such file" in done.stderr, done.stderr
 
 
 def test_a_part_of_the_tree_is_enough(at):

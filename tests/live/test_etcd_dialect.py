@@ -330,6 +330,7 @@ def test_the_rights_of_the_page_are_enough(drivers):
         waiting = b.start_acquire(b.lock("nightly"), wait_ms=20000)
         said = c.ask("acquire", lock=c.lock("else"), id="e", wait_ms=3000)
         assert said.err == "DENIED", said
+        assert "keys else/... or snib/x/...: give" in said.text, said
         grant.release()
         waiting.wait().release()
 

@@ -39,7 +39,7 @@ static struct {
     int64_t leases, revision;
     /* What the server does with the calls: it keeps them; it does what they ask
      * for, and its answers are lost; logins are not valid; it wants one. */
-    bool keeps, loses, unknown_login, wants_login;
+    bool keeps, loses, unknown_login, wants_login, denies;
     int most;  /* operations that a transaction may have */
     int txns;  /* that were applied */
     int calls; /* that were answered, but for those that grant leases */

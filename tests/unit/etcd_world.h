@@ -66,6 +66,9 @@ static void answer(struct etcd_call *c)
         refusal = "etcdserver: invalid auth token";
     } else if (grants(c)) {
         do_grant(p, &b);
+    } else if (w.denies) {
+        status = SNIB__GRPC_PERMISSION_DENIED;
+        refusal = "etcdserver: permission denied";
     } else if (looks(c)) {
         (looks(c)->recipe.ask == RECIPE_LASTS ? do_left : do_range)(p, &b);
     } else {

@@ -44,6 +44,8 @@ static void answer_doctor(struct result *r, int statement)
         put_int(r, 0, 0, (int64_t)pick("standbys", 3));
         put_int(r, 0, 1, (int64_t)pick("together", 2));
         put_int(r, 0, 2, (int64_t)pick("lag", 3) - 1);
+    } else if (statement == SNIB__PG_DOCTOR_MISSING) {
+        result_size(r, 0, 1); /* all tables are there */
     } else if (statement == SNIB__PG_DOCTOR_RIGHTS) {
         int rows = chance("rights lack", 3) ? 1 + (int)pick("rights", 14) : 0;
         result_size(r, rows, 1);

@@ -31,6 +31,17 @@ static void controls_and_broken_utf_8_are_shown_as_hex(void **state)
     SHOWS("\xf4\x90\x80\x80", "\\xF4\\x90\\x80\\x80");
 }
 
+static void a_server_that_is_full_is_not_said_to_be_away(void **state)
+{
+    struct snib_error e = {.code = SNIB_ERR_UNREACHABLE,
+                           .text = "h:1: the server has no connection left; "
+                                   "end some clients"};
+    (void)state;
+    assert_string_equal(cli_words(&e), e.text);
+    snprintf(e.text, sizeof e.text, "h:1: Connection refused");
+    assert_non_null(strstr(cli_words(&e), "does the server run"));
+}
+
 static void what_does_not_fit_is_cut_between_pieces(void **state)
 {
     char small[8] = "";
@@ -170,6 +181,7 @@ static void the_last_four_that_were_shown_stand_side_by_side(void **state)
 int main(void)
 {
     const struct CMUnitTest cli_text[] = {
+        cmocka_unit_test(a_server_that_is_full_is_not_said_to_be_away),
         cmocka_unit_test(controls_and_broken_utf_8_are_shown_as_hex),
         cmocka_unit_test(what_does_not_fit_is_cut_between_pieces),
         cmocka_unit_test(percent_encoding_comes_back),

@@ -307,6 +307,23 @@ static void a_name_above_the_tombstones_of_all_is_refused(void **state)
     answered(&r);
 }
 
+static void which_right_lacks_is_said(void **state)
+{
+    (void)state;
+    static const snib__verb verbs[] = {SNIB__ACQUIRE, SNIB__INSPECT};
+    w.denies = true;
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        struct snib__request r = asks(verbs[i], 7 + i);
+        r.said.result = &w.rows;
+        assert_int_equal(ask(&r), SNIB__NOT_APPLIED);
+        assert_int_equal(r.said.err, SNIB_ERR_DENIED);
+        assert_non_null(
+            strstr(r.said.reterr->text, "keys n/... or snib/x/..."));
+        assert_non_null(strstr(r.said.reterr->text, "docs/ETCD.md"));
+        answered(&r);
+    }
+}
+
 static void both_sides_are_shown(void **state)
 {
     (void)state;
@@ -347,6 +364,7 @@ int main(void)
         CASE(who_has_waited_for_long_may_have_an_old_token),
         CASE(what_etcds_own_clients_have_not_is_refused),
         CASE(a_name_above_the_tombstones_of_all_is_refused),
+        CASE(which_right_lacks_is_said),
         CASE(both_sides_are_shown),
     };
     return RUN(cases);

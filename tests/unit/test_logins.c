@@ -61,6 +61,7 @@ static struct {
     int port;
     bool refused;
     _Atomic bool ever_refused;
+    snib_err says; /* OK: it gives one */
     struct snib_client *client;
 } program;
 
@@ -86,6 +87,9 @@ static snib_err give(void *data, struct snib_login *login)
     sem_post(&program.called);
     if (program.slow) {
         sem_wait(&program.go);
+    }
+    if (program.says) {
+        return program.says;
     }
     memset(login->user, 'u', sizeof login->user); /* without a NUL */
     snprintf(login->user, sizeof login->user, "anna");
@@ -375,6 +379,24 @@ static void a_stop_from_the_function_does_not_wait_for_it(void **state)
     close(server);
 }
 
+/* A wrong set-up is one of ours, a password_file= that is not there. */
+static void what_the_program_says_but_denied_is_unreachable(void **state)
+{
+    (void)state;
+    char url[64];
+    int server = listening(url, sizeof url);
+    struct snib_client *c = client_at(url, false);
+    struct snib_lock *lock;
+    struct snib_grant grant;
+    program.says = SNIB_ERR_CONFIG;
+    assert_int_equal(snib_lock_new(c, "a", NULL, &lock, &e), SNIB_ERR_OK);
+    assert_int_equal(snib_try(lock, NULL, &grant, &e), SNIB_ERR_UNREACHABLE);
+    assert_int_equal(program.calls, 1);
+    snib_lock_free(lock);
+    snib_client_free(c);
+    close(server);
+}
+
 static void without_a_thread_it_is_as_if_it_had_none(void **state)
 {
     (void)state;
@@ -427,6 +449,8 @@ int main(void)
                                begin),
         cmocka_unit_test_setup(the_end_waits_for_the_program, begin),
         cmocka_unit_test_setup(a_stop_from_the_function_does_not_wait_for_it,
+                               begin),
+        cmocka_unit_test_setup(what_the_program_says_but_denied_is_unreachable,
                                begin),
         cmocka_unit_test_setup(without_a_thread_it_is_as_if_it_had_none, begin),
         cmocka_unit_test_setup(open_without_memory_leaves_nothing, begin),

@@ -99,7 +99,9 @@ static void a_refusal_is_understood_by_its_number(void **state)
         {1698, SNIB_ERR_DENIED, "", "this password"},
         {1044, SNIB_ERR_DENIED, "", "this database"},
         {1049, SNIB_ERR_CONFIG, "", "CREATE DATABASE"},
-        {1040, SNIB_ERR_UNREACHABLE, "", "max_connections"},
+        {1040, SNIB_ERR_UNREACHABLE, "", "no connection left; end some"},
+        {1203, SNIB_ERR_UNREACHABLE, "", "max_user_connections"},
+        {1226, SNIB_ERR_UNREACHABLE, "", "left for this user; end some"},
         {1053, SNIB_ERR_UNREACHABLE, "", "stopping"},
         {CR_SSL_CONNECTION_ERROR, SNIB_ERR_CONFIG,
          "SSL is required, but the server does not support it", "?tls=no"},
@@ -123,6 +125,45 @@ static void a_refusal_is_understood_by_its_number(void **state)
                                       : SNIB__SQL_REFUSED);
         assert_int_equal(w.error.code, row[i].err);
         assert_non_null(strstr(w.error.text, row[i].words));
+    }
+}
+
+/* Rights at tables cannot be given before these are there. */
+static void who_may_not_see_the_tables_is_told_what_makes_them(void **state)
+{
+    static const int codes[] = {1044, 1142};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        lib.answer[LAYOUT] =
+            (struct answer){"`key`='schema'", 0, {0}, codes[i]};
+        assert_int_equal(reach(), SNIB__SQL_REFUSED);
+        assert_int_equal(w.error.code, SNIB_ERR_DENIED);
+        assert_non_null(strstr(w.error.text, "\"snib doctor --schema\""));
+        assert_non_null(strstr(w.error.text, "docs/MYSQL.md lists"));
+    }
+    struct snib_error e;
+    client_ops.free(w.p);
+    assert_int_equal(open_at("mysql://u@localhost/d?dialect=getlock"),
+                     SNIB_ERR_OK);
+    assert_int_equal(snib__my_fail(w.p, 1044, "", &e), SNIB_ERR_DENIED);
+    assert_null(strstr(e.text, "--schema")); /* it has none */
+}
+
+static void a_right_that_lacks_is_on_the_page_of_its_dialect(void **state)
+{
+    static const char *const row[][2] = {
+        {"mysql://u@localhost/d", "docs/MYSQL.md lists"},
+        {"mysql://u@localhost/d?dialect=shedlock", "docs/SHEDLOCK.md lists"},
+        {"mysql://u@localhost/d?dialect=int_lock", "docs/INT_LOCK.md lists"},
+        {"mysql://u@localhost/d?dialect=getlock", "docs/GET_LOCK.md lists"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct snib_error e;
+        client_ops.free(w.p);
+        assert_int_equal(open_at(row[i][0]), SNIB_ERR_OK);
+        assert_int_equal(snib__my_fail(w.p, 1142, "", &e), SNIB_ERR_DENIED);
+        assert_non_null(strstr(e.text, row[i][1]));
     }
 }
 
@@ -244,6 +285,29 @@ static void settings_do_not_hang_on_what_the_server_has_by_default(void **state)
 
 /* -- opening --------------------------------------------------------------- */
 
+/* A file that nobody looks into would be taken for a proof. */
+static void authorities_without_tls_are_refused(void **state)
+{
+    static const struct {
+        const char *url;
+        snib_err err;
+    } row[] = {
+        {"mysql://u@localhost/d?ca=/none", SNIB_ERR_USAGE},
+        {"mysql://u@db.example/d?tls=no&ca=/none", SNIB_ERR_USAGE},
+        {"mysql://u@/d?socket=/run&ca=/none", SNIB_ERR_USAGE},
+        {"mysql://u@localhost/d?tls=verify&ca=/none", SNIB_ERR_OK},
+        {"mysql://u@db.example/d?ca=/none", SNIB_ERR_OK},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        if (w.p) {
+            snib__mysql_ops.free(w.p);
+        }
+        assert_int_equal(open_at(row[i].url), row[i].err);
+        assert_true(!row[i].err || strstr(w.error.text, "?tls=verify"));
+    }
+}
+
 static void a_far_server_without_tls_warns_at_each_opening(void **state)
 {
     static const struct {
@@ -344,6 +408,8 @@ static void opening_bears_each_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest cases[] = {
+        CASE(who_may_not_see_the_tables_is_told_what_makes_them),
+        CASE(a_right_that_lacks_is_on_the_page_of_its_dialect),
         CASE(a_sound_server_is_taken),
         CASE(a_server_that_ends_no_idle_transaction_gets_none),
         CASE(an_old_server_is_refused),
@@ -361,6 +427,7 @@ int main(void)
         CASE(a_connection_is_not_for_programs_that_are_started),
         CASE(the_library_has_a_stack_of_some_size),
         CASE(settings_do_not_hang_on_what_the_server_has_by_default),
+        CASE(authorities_without_tls_are_refused),
         CASE(a_far_server_without_tls_warns_at_each_opening),
         CASE(a_password_is_sent_to_nobody_who_is_not_known),
         CASE(a_login_by_a_function_is_refused),

@@ -103,7 +103,7 @@ static void is_none(const char *path, const char *why)
 {
     char text[sizeof login.text];
     snprintf(text, sizeof text, "password_file=%s: %s", path, why);
-    assert_int_equal(asked("anna", path), SNIB_ERR_DENIED);
+    assert_int_equal(asked("anna", path), SNIB_ERR_CONFIG);
     assert_string_equal(login.text, text);
     assert_true(is_zero_from(login.password, 0, sizeof login.password));
     assert_string_equal(login.user, "");

@@ -207,6 +207,24 @@ static void too_many_connections_are_told_as_that(void **state)
     }
 }
 
+static void a_right_that_lacks_is_on_the_page_of_its_dialect(void **state)
+{
+    static const char *const row[][2] = {
+        {"postgres://u@localhost/d", "docs/POSTGRES.md lists"},
+        {"postgres://u@localhost/d?dialect=shedlock", "docs/SHEDLOCK.md lists"},
+        {"postgres://u@localhost/d?dialect=int_lock", "docs/INT_LOCK.md lists"},
+        {"postgres://u@localhost/d?dialect=advisory", "docs/ADVISORY.md lists"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct snib_error e;
+        client_ops.free(w.p);
+        assert_int_equal(open_at(row[i][0]), SNIB_ERR_OK);
+        assert_int_equal(snib__pg_fail(w.p, "42501", "", &e), SNIB_ERR_DENIED);
+        assert_non_null(strstr(e.text, row[i][1]));
+    }
+}
+
 /* -- the check-up ---------------------------------------------------------- */
 
 /* What was not seen is not praised, and it is an error. */
@@ -237,6 +255,29 @@ static void the_check_up_of_a_server_that_is_away_says_only_that(void **state)
 }
 
 /* -- opening --------------------------------------------------------------- */
+
+/* A file that nobody looks into would be taken for a proof. */
+static void authorities_without_tls_are_refused(void **state)
+{
+    static const struct {
+        const char *url;
+        snib_err err;
+    } row[] = {
+        {"postgres://u@localhost/d?ca=/none", SNIB_ERR_USAGE},
+        {"postgres://u@db.example/d?tls=no&ca=/none", SNIB_ERR_USAGE},
+        {"postgres://u@/d?socket=/run&ca=/none", SNIB_ERR_USAGE},
+        {"postgres://u@localhost/d?tls=verify&ca=/none", SNIB_ERR_OK},
+        {"postgres://u@db.example/d?ca=/none", SNIB_ERR_OK},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        if (w.p) {
+            snib__postgres_ops.free(w.p);
+        }
+        assert_int_equal(open_at(row[i].url), row[i].err);
+        assert_true(!row[i].err || strstr(w.error.text, "?tls=verify"));
+    }
+}
 
 static void a_far_server_without_tls_warns_at_each_opening(void **state)
 {
@@ -313,6 +354,7 @@ static void opening_bears_each_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest cases[] = {
+        CASE(a_right_that_lacks_is_on_the_page_of_its_dialect),
         CASE(a_sound_server_is_taken),
         CASE(an_old_server_is_refused),
         CASE(a_pooler_is_refused),
@@ -328,6 +370,7 @@ int main(void)
         CASE(a_server_that_says_nothing_is_left_in_time),
         CASE(a_stop_ends_the_waiting),
         CASE(without_memory_in_the_library_it_says_so),
+        CASE(authorities_without_tls_are_refused),
         CASE(a_far_server_without_tls_warns_at_each_opening),
         CASE(the_check_up_of_a_server_that_is_away_says_only_that),
         CASE(a_password_file_is_named_as_what_is_not_known),

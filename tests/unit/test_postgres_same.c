@@ -149,7 +149,7 @@ static const char *some_url(void)
         "postgres://u:" PASSWORD "@db.example/app",
         "postgres://u:" PASSWORD "@db.example:5433/app?tls=no",
         "postgres://u@localhost/app?durable=no",
-        "postgres://127.0.0.1?schema=other&ca=/x",
+        "postgres://127.0.0.1?schema=other&ca=/x&tls=verify",
         "postgres://u:" PASSWORD "@[::1]:7/app?tls=verify",
         "postgres://u@/app?socket=/run/postgresql&port=6000",
         "postgres://u@LOCALHOST/app?durable=yes",

@@ -241,6 +241,17 @@ static void without_a_login_a_try_ends_and_others_wait(void **state)
     hears_acquire(CALLERS, "0");
 }
 
+static void a_password_file_that_is_not_there_is_told_at_once(void **state)
+{
+    (void)state;
+    struct snib__request rq = request(SNIB__ACQUIRE);
+    start(&rq);
+    opened(CALLERS);
+    gives_none(CALLERS, SNIB_ERR_CONFIG, "password_file=/x: none");
+    answered(&rq, SNIB__NOT_APPLIED);
+    assert_int_equal(rq.said.err, SNIB_ERR_CONFIG);
+}
+
 static void a_login_that_is_denied_by_the_program_is_told_at_once(void **state)
 {
     (void)state;
@@ -614,6 +625,7 @@ int main(void)
         LOGIN_CASE(a_server_that_speaks_first_is_heard),
         LOGIN_CASE(a_login_for_a_connection_that_is_gone_is_for_nobody),
         LOGIN_CASE(without_a_login_a_try_ends_and_others_wait),
+        LOGIN_CASE(a_password_file_that_is_not_there_is_told_at_once),
         LOGIN_CASE(a_login_that_is_denied_by_the_program_is_told_at_once),
         LOGIN_CASE(what_the_server_refuses_is_asked_for_once_more),
         LOGIN_CASE(what_it_refuses_twice_is_denied),

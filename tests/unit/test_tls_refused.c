@@ -159,13 +159,31 @@ static void hears(const char *bytes, size_t size)
 
 static void a_server_without_tls_is_told_from_one_with(void **state)
 {
+    static const char *const schemes[][2] = {
+        {"rediss", "write redis: for rediss:"},
+        {"rediss+sentinel", "write redis+sentinel: for rediss+sentinel:"},
+        {"redlocks", "write redlock: for redlocks:"},
+        {"etcds", "write etcd: for etcds:"},
+        {"amqps", "write amqp: for amqps:"},
+        {NULL, "a scheme without TLS"}};
     static const char *const words[] = {
         "-ERR unknown command\r\n", "-NOAUTH Authentication required.\r\n",
         "+PONG\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n", "-DENIED Redis is"};
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         hears(words[i], strlen(words[i]));
         is_broken(SNIB_ERR_CONFIG, "what h says is not TLS",
-                  "redis: for rediss:");
+                  "a scheme without TLS");
+        tear_down(state);
+    }
+    for (size_t i = 0; i < COUNT_OF(schemes); i++) {
+        w.ctx = peer_ctx(&good, NULL, 0);
+        share((struct snib__tls_files){.ca = ca_path, .scheme = schemes[i][0]});
+        meet("h:1");
+        assert_int_equal(snib__tls_shake(w.tls), SNIB__TLS_SHAKES);
+        assert_non_null(strstr(snib__tls_instead(w.tls), schemes[i][1]));
+        snib__tls_feed(w.tls, "AMQP\0\0\11\1", 8);
+        assert_int_equal(snib__tls_shake(w.tls), SNIB__TLS_BROKEN);
+        is_broken(SNIB_ERR_CONFIG, "what h says is not TLS", schemes[i][1]);
         tear_down(state);
     }
 }

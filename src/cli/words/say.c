@@ -132,9 +132,10 @@ const char *say_errno(int error)
 }
 
 /* The servers run, and the URL is right: the text says so in one of these. */
-static bool say_advice_is_of_primary(const char *text)
+static bool say_advice_is_known(const char *text)
 {
-    return strstr(text, " is a replica") != NULL ||
+    return strstr(text, " has no connection left") != NULL ||
+           strstr(text, " is a replica") != NULL ||
            strstr(text, "no primary is known") != NULL ||
            strstr(text, " servers is the primary") != NULL;
 }
@@ -146,7 +147,7 @@ static const char *say_advice(const struct snib_error *error)
     }
     switch (error->code) {
     case SNIB_ERR_UNREACHABLE:
-        if (say_advice_is_of_primary(error->text)) {
+        if (say_advice_is_known(error->text)) {
             return "";
         }
         return "; does the server run, and is the URL right (--store, "

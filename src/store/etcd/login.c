@@ -113,10 +113,9 @@ static void login_refused(struct snib__etcd *e, snib_instant now,
         login_in_vain(e, now, text);
         return;
     }
-    snib__etcd_session_cut(e, now, true,
-                           in->err == SNIB_ERR_DENIED ? SNIB_ERR_DENIED
-                                                      : SNIB_ERR_UNREACHABLE,
-                           text, in->err == SNIB_ERR_DENIED);
+    bool barred = in->err == SNIB_ERR_DENIED || in->err == SNIB_ERR_CONFIG;
+    snib__etcd_session_cut(
+        e, now, true, barred ? in->err : SNIB_ERR_UNREACHABLE, text, barred);
 }
 
 void snib__etcd_login_came(struct snib__etcd *e, snib_instant now,

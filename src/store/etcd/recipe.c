@@ -41,6 +41,7 @@
  * Our keys are called by the request's id, where theirs have the lease's. One
  * lease serves many keys here, a key changes its lease, and a request that is sent
  * again has to find its own. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -396,10 +397,26 @@ static void recipe_came(struct snib__etcd *e, snib_instant now,
     }
 }
 
+/* etcd does not say of which keys. */
+static void recipe_say_rights(const struct snib__etcd *e,
+                              const struct etcd_step *k,
+                              struct etcd_reply *reply)
+{
+    if (k->r[0]->name && reply->end == ETCD_REFUSED &&
+        strstr(reply->text, "permission denied")) {
+        snprintf(reply->text, sizeof reply->text,
+                 "permission denied for the keys %.50s%.60s/... or snib/x/...: "
+                 "give this user's role readwrite at both (docs/ETCD.md)",
+                 e->prefix, k->r[0]->name->safe);
+    }
+}
+
 static void recipe_done(struct snib__etcd *e, snib_instant now,
-                        struct etcd_call *c, const struct etcd_reply *reply)
+                        struct etcd_call *c, const struct etcd_reply *said)
 {
     struct etcd_step *k = recipe_of(c);
+    struct etcd_reply own = *said, *reply = &own;
+    recipe_say_rights(e, k, reply);
     if (k->r[0]->verb == SNIB__INSPECT) {
         snib__etcd_recipe_shown(e, now, k, reply);
         return;

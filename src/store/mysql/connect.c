@@ -69,7 +69,7 @@ static void connect_no_password(const struct snib__mysql *p, int e,
                                 struct snib_error *fault)
 {
     if (snib__host_lacks(e, "the password_file", fault) != SNIB_ERR_LIMIT) {
-        snib__fail(fault, SNIB_ERR_DENIED, "password_file=%.120s: %s",
+        snib__fail(fault, SNIB_ERR_CONFIG, "password_file=%.120s: %s",
                    p->password_file, strerror(e));
     }
 }

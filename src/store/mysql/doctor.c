@@ -5,7 +5,7 @@
 #include "snib/inspect.h"
 #include "store/mysql/mysql_i.h"
 
-enum { DOCTOR_PACKET = 1 << 20 };
+enum { DOCTOR_PACKET = 1 << 20, DOCTOR_NO_TABLE = 1146 };
 
 static void doctor_see_server(void *data, struct snib__sql_rows *rows)
 {
@@ -179,13 +179,34 @@ static const struct snib__sql_question doctor_getlock[] = {
     {SNIB__MY_GETLOCK_DOCTOR, doctor_see_getlock, "dialect"},
 };
 
+/* Add a name to those in a list; twice in a row is once. */
+static void doctor_note_table(const char *right, const char *prefix,
+                              char *ret_list, size_t size)
+{
+    char table[80];
+    struct snib__buf name;
+    snib__buf_init(&name, sizeof table);
+    snib__my_expand(prefix, right, NULL, NULL, &name);
+    const char *at = snib__buf_text(&name),
+               *on = at ? strstr(at, " on ") : NULL;
+    snprintf(table, sizeof table, "%s", on ? on + 4 : "");
+    snib__buf_free(&name);
+    size_t used = strlen(ret_list), n = strlen(table);
+    bool last = used >= n && !strcmp(ret_list + used - n, table);
+    if (!last) {
+        snprintf(ret_list + used, size - used, "%s%s", used ? ", " : "", table);
+    }
+}
+
 /* Each right by a statement that needs it and does nothing: the lists of rights
- * that the server has are of users, roles and wildcards. */
+ * that the server has are of users, roles and wildcards. A table that is not
+ * there says so. */
 static void doctor_rights(struct snib__sql_doctor *d)
 {
     struct snib__sql_session *s = d->session;
     const struct snib__mysql *p = snib__my_of(&s->sql)->store;
     const char *right, *text;
+    char tables[400] = "";
     struct snib__buf missing;
     snib__buf_init(&missing, 2000);
     for (int i = 0;
@@ -193,20 +214,30 @@ static void doctor_rights(struct snib__sql_doctor *d)
         snib__sql_script_clear(&s->script);
         snib__sql_add_text(&s->script, text);
         snib__sql_sync(&s->script);
-        if (s->link->run(s, 1) == SNIB__SQL_REFUSED &&
-            s->sql.fault.code == SNIB_ERR_DENIED) {
+        bool refused = s->link->run(s, 1) == SNIB__SQL_REFUSED;
+        if (refused && s->script.code == DOCTOR_NO_TABLE) {
+            doctor_note_table(right, p->prefix, tables, sizeof tables);
+        } else if (refused && s->sql.fault.code == SNIB_ERR_DENIED) {
             snib__buf_puts(&missing,
                            snib__buf_size(&missing) ? ", " : "missing: ");
             snib__my_expand(p->prefix, right, NULL, NULL, &missing);
         }
     }
+    char remedy[80];
+    snprintf(remedy, sizeof remedy, "give the user the rights listed in %s",
+             d->page);
     bool all = snib__buf_size(&missing) == 0;
     const char *words = snib__buf_text(&missing);
-    snib__sql_doctor_judge(d, all, SNIB_LEVEL_FAIL, "permissions",
-                           all     ? "all that are needed"
-                           : words ? words
-                                   : "some are missing",
-                           "give the user the rights listed in docs/MYSQL.md");
+    if (*tables) {
+        snib__sql_doctor_lacks(d, tables);
+    }
+    if (!all || !d->lacks) { /* a table that is missing shows no right */
+        snib__sql_doctor_judge(d, all, SNIB_LEVEL_FAIL, "permissions",
+                               all     ? "all that are needed"
+                               : words ? words
+                                       : "some are missing",
+                               remedy);
+    }
     snib__buf_free(&missing);
 }
 
@@ -216,7 +247,7 @@ snib__sql_end snib__my_doctor(struct snib__sql *q, struct snib__request *r)
     struct snib__sql_doctor d = {.out = r->said.result,
                                  .session = &s->tables,
                                  .address = &s->store->address,
-                                 .page = "docs/MYSQL.md",
+                                 .page = snib__my_page(s->store),
                                  .recipe = &s->store->recipe,
                                  .wall_offset_ns = s->store->wall_offset_ns};
     if (s->store->getlock.on) {

@@ -18,10 +18,16 @@ struct errors_known {
     {                                                                          \
         code, SNIB__SQL_CONFLICT, SNIB_ERR_UNREACHABLE, NULL                   \
     }
-#define NO_RIGHT                                                               \
-    "the user lacks a right; docs/MYSQL.md lists those that are needed"
-#define NO_LOGIN "the server refuses this user or this password"
-#define FULL     "the server takes no more connections (max_connections)"
+/* These end with the page that lists the rights. */
+#define NO_RIGHT    "the user lacks a right"
+#define NO_DATABASE "this user may not use this database"
+#define NO_LOGIN    "the server refuses this user or this password"
+#define FULL                                                                   \
+    "the server has no connection left; end some clients, or raise "           \
+    "max_connections"
+#define FULL_OF_USER                                                           \
+    "the server has no connection left for this user; end some of its "        \
+    "clients, or raise its limit (max_user_connections)"
 #define HUNG_UP                                                                \
     "what answers there has hung up before it said who it is: is it a MySQL "  \
     "or "                                                                      \
@@ -52,9 +58,7 @@ static const struct errors_known errors_known[] = {
     {1045, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_LOGIN},
     {1698, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_LOGIN},
     {1251, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NULL},
-    {1044, SNIB__SQL_REFUSED, SNIB_ERR_DENIED,
-     "this user may not use this database; docs/MYSQL.md lists the rights that "
-     "are needed"},
+    {1044, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_DATABASE},
     {1142, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_RIGHT},
     {1143, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_RIGHT},
     {1227, SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_RIGHT},
@@ -100,12 +104,8 @@ static const struct errors_known errors_known[] = {
     {1180, SNIB__SQL_LOST, SNIB_ERR_STORE, NULL},
     {1026, SNIB__SQL_LOST, SNIB_ERR_STORE, NULL},
     {1040, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, FULL},
-    {1203, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections of this user "
-     "(max_user_connections)"},
-    {1226, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections of this user "
-     "(max_user_connections)"},
+    {1203, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, FULL_OF_USER},
+    {1226, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, FULL_OF_USER},
     {1047, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NO_CLUSTER},
     {3032, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, OFFLINE},
     {1053, SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, "the server is stopping"},
@@ -141,6 +141,28 @@ bool snib__my_is_demoted(int code)
     return words && !strcmp(words, STANDS_BY);
 }
 
+const char *snib__my_page(const struct snib__mysql *p)
+{
+    return p->getlock.on        ? "docs/GET_LOCK.md"
+           : !p->recipe.on      ? "docs/MYSQL.md"
+           : p->recipe.int_lock ? "docs/INT_LOCK.md"
+                                : "docs/SHEDLOCK.md";
+}
+
+/* Is there a page that lists what lacks? */
+static bool errors_is_of_rights(const struct errors_known *k)
+{
+    return k->words &&
+           (!strcmp(k->words, NO_RIGHT) || !strcmp(k->words, NO_DATABASE));
+}
+
+/* Without a right at a table, or in a database, nobody is told whether it is
+ * there; and no right at a table can be given before. */
+static bool errors_may_lack_tables(const struct snib__mysql *p, int code)
+{
+    return (code == 1044 || code == 1142) && !p->recipe.on && !p->getlock.on;
+}
+
 snib_err snib__my_fail(const struct snib__mysql *p, int code, const char *text,
                        struct snib_error *e)
 {
@@ -150,6 +172,18 @@ snib_err snib__my_fail(const struct snib__mysql *p, int code, const char *text,
     if (p->recipe.on && (code == 1146 || code == 1054)) {
         return snib__fail(e, k->err, SNIB__RECIPE_CHANGED, p->address.where,
                           p->prefix);
+    }
+    if (errors_may_lack_tables(p, code)) {
+        return snib__fail(e, k->err,
+                          "%s: %s; if the tables are not there, an "
+                          "administrator makes them by what \"snib doctor "
+                          "--schema\" prints; docs/MYSQL.md lists the rights",
+                          p->address.where, k->words);
+    }
+    if (errors_is_of_rights(k)) {
+        return snib__fail(e, k->err,
+                          "%s: %s; %s lists the rights that are needed",
+                          p->address.where, k->words, snib__my_page(p));
     }
     return snib__fail(e, k->err, "%s: %s", p->address.where,
                       k->words ? k->words : words);

@@ -203,6 +203,8 @@ snib__sql_end snib__my_take_script(struct snib__my_conn *,
 snib__sql_end snib__my_judge(int code);
 /* Does it say that this server is no primary any more? */
 bool snib__my_is_demoted(int code);
+/* The page of the documentation that lists the rights. */
+const char *snib__my_page(const struct snib__mysql *);
 /* The error and words for those who asked; text: the server's. */
 snib_err snib__my_fail(const struct snib__mysql *, int code, const char *text,
                        struct snib_error *);

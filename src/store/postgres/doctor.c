@@ -74,19 +74,36 @@ static void doctor_see_replicas(void *data, struct snib__sql_rows *rows)
         "the lock protects (docs/FENCING.md)");
 }
 
+static void doctor_see_missing(void *data, struct snib__sql_rows *rows)
+{
+    struct snib__sql_doctor *d = data;
+    char text[400] = "", one[80];
+    for (int i = 0; i < rows->count; i++) {
+        size_t used = strlen(text);
+        snib__sql_get_text(rows, i, 0, one, sizeof one);
+        snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "", one);
+    }
+    if (rows->count) {
+        snib__sql_doctor_lacks(d, text);
+    }
+}
+
 static void doctor_see_rights(void *data, struct snib__sql_rows *rows)
 {
     struct snib__sql_doctor *d = data;
-    char text[300] = "all that are needed", one[40];
+    char text[300] = "all that are needed", one[40], remedy[80];
     size_t used = 0;
+    snprintf(remedy, sizeof remedy, "give the user the rights listed in %s",
+             d->page);
     for (int i = 0; i < rows->count && used < sizeof text - 64; i++) {
         snib__sql_get_text(rows, i, 0, one, sizeof one);
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
                                  i ? ", " : "missing: ", one);
     }
-    snib__sql_doctor_judge(
-        d, rows->count == 0, SNIB_LEVEL_FAIL, "permissions", text,
-        "give the user the rights listed in docs/POSTGRES.md");
+    if (rows->count || !d->lacks) { /* a table that is missing shows no right */
+        snib__sql_doctor_judge(d, rows->count == 0, SNIB_LEVEL_FAIL,
+                               "permissions", text, remedy);
+    }
 }
 
 static void doctor_see_tables(void *data, struct snib__sql_rows *rows)
@@ -124,6 +141,7 @@ static const struct snib__sql_question doctor_questions[] = {
     {SNIB__PG_DOCTOR_SERVER, doctor_see_server, "server"},
     {SNIB__PG_DOCTOR_SETTINGS, doctor_see_settings, "settings"},
     {SNIB__PG_DOCTOR_REPLICAS, doctor_see_replicas, "replicas"},
+    {SNIB__PG_DOCTOR_MISSING, doctor_see_missing, "tables"},
     {SNIB__PG_DOCTOR_RIGHTS, doctor_see_rights, "permissions"},
     {SNIB__PG_DOCTOR_TABLES, doctor_see_tables, "layout"},
     {SNIB__PG_DOCTOR_LISTENERS, doctor_see_listeners, "wake-up"},
@@ -169,7 +187,7 @@ snib__sql_end snib__pg_doctor(struct snib__sql *q, struct snib__request *r)
     struct snib__sql_doctor d = {.out = r->said.result,
                                  .session = &s->tables,
                                  .address = &s->store->address,
-                                 .page = "docs/POSTGRES.md",
+                                 .page = snib__pg_page(s->store),
                                  .recipe = &s->store->recipe,
                                  .wall_offset_ns = s->store->wall_offset_ns};
     if (s->store->advisory.on) {

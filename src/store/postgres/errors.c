@@ -6,6 +6,12 @@
 #include "base/error.h"
 #include "store/postgres/postgres_i.h"
 
+/* It ends with the page that lists them. */
+#define NO_RIGHT "the user lacks a right"
+#define FULL                                                                   \
+    "the server has no connection left; end some clients, or raise "           \
+    "max_connections"
+
 struct errors_known {
     const char *state; /* an SQLSTATE, or the beginning of some */
     snib__sql_end end;
@@ -29,8 +35,7 @@ static const struct errors_known errors_known[] = {
     {"3D000", SNIB__SQL_REFUSED, SNIB_ERR_CONFIG,
      "the database is not there; make it (createdb), or name another in the "
      "URL"},
-    {"42501", SNIB__SQL_REFUSED, SNIB_ERR_DENIED,
-     "the user lacks a right; docs/POSTGRES.md lists those that are needed"},
+    {"42501", SNIB__SQL_REFUSED, SNIB_ERR_DENIED, NO_RIGHT},
     {"42P01", SNIB__SQL_REFUSED, SNIB_ERR_CONFIG,
      "a table of snib is not there; \"snib doctor --schema\" prints what "
      "makes them"},
@@ -47,8 +52,7 @@ static const struct errors_known errors_known[] = {
     {"53100", SNIB__SQL_REFUSED, SNIB_ERR_STORE,
      "the disk of the server is full; make room there"},
     {"53200", SNIB__SQL_REFUSED, SNIB_ERR_STORE, "the server is out of memory"},
-    {"53300", SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections (max_connections)"},
+    {"53300", SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, FULL},
     {"57P03", SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE,
      "the server is starting or stopping"},
     {"57P", SNIB__SQL_DOWN, SNIB_ERR_UNREACHABLE, NULL},
@@ -79,6 +83,14 @@ void snib__pg_clean(const struct snib__postgres *p, const char *text, char *ret,
     snib__sql_clean(&p->address, text, ret, size);
 }
 
+const char *snib__pg_page(const struct snib__postgres *p)
+{
+    return p->advisory.on       ? "docs/ADVISORY.md"
+           : !p->recipe.on      ? "docs/POSTGRES.md"
+           : p->recipe.int_lock ? "docs/INT_LOCK.md"
+                                : "docs/SHEDLOCK.md";
+}
+
 snib_err snib__pg_fail(const struct snib__postgres *p, const char state[6],
                        const char *text, struct snib_error *e)
 {
@@ -89,6 +101,11 @@ snib_err snib__pg_fail(const struct snib__postgres *p, const char state[6],
         (!strcmp(k->state, "42P01") || !strcmp(k->state, "42703"))) {
         return snib__fail(e, k->err, SNIB__RECIPE_CHANGED, p->address.where,
                           p->schema);
+    }
+    if (k->words && !strcmp(k->words, NO_RIGHT)) {
+        return snib__fail(e, k->err,
+                          "%s: " NO_RIGHT "; %s lists those that are needed",
+                          p->address.where, snib__pg_page(p));
     }
     if (k->words) {
         return snib__fail(e, k->err, "%s: %s", p->address.where, k->words);
@@ -115,10 +132,11 @@ static const struct {
      "on a socket this server wants the user of the system to be that of the "
      "database"},
     {"too many connections for role", SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections of this user (CONNECTION LIMIT)"},
+     "the server has no connection left for this user; end some of its "
+     "clients, or raise its CONNECTION LIMIT"},
     {"too many connections for database", SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections to this database (CONNECTION "
-     "LIMIT)"},
+     "the server has no connection left for this database; end some clients, "
+     "or raise its CONNECTION LIMIT"},
     {"role \"", SNIB_ERR_DENIED, "the server does not know this user"},
     {"no pg_hba.conf entry", SNIB_ERR_DENIED,
      "the server's pg_hba.conf lets nobody in from here"},
@@ -136,10 +154,8 @@ static const struct {
     {"root certificate file", SNIB_ERR_CONFIG,
      "no file of trusted CAs; name "
      "one: ?ca=FILE"},
-    {"too many clients", SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections (max_connections)"},
-    {"remaining connection slots", SNIB_ERR_UNREACHABLE,
-     "the server takes no more connections (max_connections)"},
+    {"too many clients", SNIB_ERR_UNREACHABLE, FULL},
+    {"remaining connection slots", SNIB_ERR_UNREACHABLE, FULL},
     {"expected authentication request", SNIB_ERR_CONFIG,
      "what answers there is no PostgreSQL server; look at the port"},
     {"received invalid response", SNIB_ERR_CONFIG,

@@ -75,6 +75,7 @@ enum snib__pg_statement { /* besides those of store/sql/tables.h */
                           SNIB__PG_DOCTOR_SERVER,
                           SNIB__PG_DOCTOR_SETTINGS,
                           SNIB__PG_DOCTOR_REPLICAS,
+                          SNIB__PG_DOCTOR_MISSING,
                           SNIB__PG_DOCTOR_RIGHTS,
                           SNIB__PG_DOCTOR_TABLES,
                           SNIB__PG_DOCTOR_LISTENERS,
@@ -155,6 +156,8 @@ snib__sql_end snib__pg_take(struct snib__pg_conn *, struct snib__sql_script *,
 
 /* What an SQLSTATE means for a transaction that it has ended. */
 snib__sql_end snib__pg_judge(const char state[6]);
+/* The page of the documentation that lists the rights. */
+const char *snib__pg_page(const struct snib__postgres *);
 /* The error and words for those who asked. */
 snib_err snib__pg_fail(const struct snib__postgres *, const char state[6],
                        const char *text, struct snib_error *);

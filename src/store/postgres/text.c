@@ -324,11 +324,14 @@ static const char *const text_of[SNIB__PG_STATEMENTS] = {
         "SELECT count(*),count(*) FILTER (WHERE sync_state IN "
         "('sync','quorum')),coalesce((extract(epoch FROM "
         "max(replay_lag))*1000)::bigint,-1) FROM pg_stat_replication",
+    [SNIB__PG_DOCTOR_MISSING] =
+        "SELECT '@'||t FROM unnest(ARRAY['meta','lock','claim','value']) t "
+        "WHERE to_regclass('@'||t) IS NULL",
     [SNIB__PG_DOCTOR_RIGHTS] =
         "SELECT t||' '||p FROM unnest(ARRAY['meta','lock','claim','value']) t,"
         "unnest(ARRAY['SELECT','INSERT','UPDATE','DELETE']) p WHERE NOT "
         "(t='meta' AND p IN ('INSERT','DELETE')) AND NOT "
-        "has_table_privilege('@'||t,p)",
+        "has_table_privilege(to_regclass('@'||t)::oid,p)",
     [SNIB__PG_DOCTOR_TABLES] =
         "SELECT count(*),pg_total_relation_size('@lock'),"
         "pg_total_relation_size('@claim'),(SELECT relpersistence::text FROM "

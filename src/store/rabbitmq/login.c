@@ -65,14 +65,14 @@ void snib__mq_login_came(struct snib__mq *z, snib_instant now,
     }
     s->asks_login = false;
     if (in->err) {
-        bool denied = in->err == SNIB_ERR_DENIED;
+        bool barred = in->err == SNIB_ERR_DENIED || in->err == SNIB_ERR_CONFIG;
         snprintf(text, sizeof text, "no login for %.100s: %.100s",
                  login_conn(z)->address,
                  in->login && in->login->text[0] ? in->login->text
                                                  : snib_err_text(in->err));
         snib__mq_session_cut(z, now, true,
-                             denied ? SNIB_ERR_DENIED : SNIB_ERR_UNREACHABLE,
-                             text, denied);
+                             barred ? in->err : SNIB_ERR_UNREACHABLE, text,
+                             barred);
         return;
     }
     snib__mq_login_wipe(&s->user);

@@ -198,10 +198,10 @@ static void session_why(const struct snib__mq *z, const struct snib__input *in,
     int n = (int)(in->bytes ? in->size : 0);
     if (in->kind == SNIB__IN_REFUSED && !in->err) {
         snprintf(ret, size, "no connection to %.*s: %.*s", MQ_ADDRESS, address,
-                 n < 100 ? n : 100, why);
+                 n < 150 ? n : 150, why);
     } else if (n) {
         snprintf(ret, size, "%.*s: %.*s", MQ_ADDRESS, address,
-                 n < 120 ? n : 120, why);
+                 n < 200 ? n : 200, why);
     } else {
         snprintf(ret, size, "%.*s has closed the connection%s", MQ_ADDRESS,
                  address,

@@ -385,7 +385,6 @@ static const char *step_lacks(const struct snib__request *r)
 {
     const struct snib__request_acquire *a = &r->acquire;
     bool acquires = r->verb == SNIB__ACQUIRE;
-    bool leases = acquires || r->verb == SNIB__RENEW;
     if (acquires && a->kind != SNIB_KIND_MUTEX) {
         return "rabbitmq: has mutexes only";
     }
@@ -398,9 +397,6 @@ static const char *step_lacks(const struct snib__request *r)
     if (acquires && (a->upgrade_of[0] || a->upgrade_of[1])) {
         return "rabbitmq: has mutexes only, nothing to upgrade";
     }
-    if (leases && snib__to_ms(r->lease) > MQ_LEASE_MOST_MS) {
-        return "rabbitmq: a lease is at most 10 minutes; leave it renewed";
-    }
     if (r->verb == SNIB__FORCE) {
         return "rabbitmq: no forced release; rabbitmqctl delete_queue on the "
                "lock's queue does it (docs/RABBITMQ.md)";
@@ -408,6 +404,12 @@ static const char *step_lacks(const struct snib__request *r)
     return r->verb <= SNIB__LIST || r->verb == SNIB__DOCTOR
                ? NULL
                : "rabbitmq: has mutexes only, no semaphores, latches or values";
+}
+
+static bool step_is_too_long(const struct snib__request *r)
+{
+    return (r->verb == SNIB__ACQUIRE || r->verb == SNIB__RENEW) &&
+           snib__to_ms(r->lease) > MQ_LEASE_MOST_MS;
 }
 
 static void step_refuse(struct snib__mq *z, struct snib__request *r,
@@ -426,6 +428,13 @@ static void step_make(struct snib__mq *z, snib_instant now,
     struct mq_step *k;
     if (lacks) {
         step_refuse(z, r, SNIB_ERR_UNSUPPORTED, lacks);
+        return;
+    }
+    if (step_is_too_long(r)) {
+        step_refuse(z, r, SNIB_ERR_USAGE,
+                    "rabbitmq: gives leases of 10 minutes at most: make it "
+                    "shorter (lease_ms, --ttl); it is renewed, so a lock is "
+                    "held for as long as it takes");
         return;
     }
     if (!snib__heap_reserve(&z->timers, z->made + 1) ||

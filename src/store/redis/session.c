@@ -166,9 +166,10 @@ void snib__session_login(struct snib__redis *s, snib_instant now, int i,
         snib__login_renew(s, now, i, in);
     } else if (in->err) {
         snib__login_why(s, i, in, text, sizeof text);
-        bool own = in->err == SNIB_ERR_DENIED || in->err == SNIB_ERR_LIMIT;
+        bool barred = in->err == SNIB_ERR_DENIED || in->err == SNIB_ERR_CONFIG;
+        bool own = barred || in->err == SNIB_ERR_LIMIT;
         snib__session_cut(s, now, i, true, own ? in->err : SNIB_ERR_UNREACHABLE,
-                          text, in->err == SNIB_ERR_DENIED);
+                          text, barred);
     } else {
         const struct snib_login *login = in->login;
         bool none = !login->user[0] && !login->password[0];

@@ -116,6 +116,13 @@ snib_err snib__sql_address_read(struct snib__sql_address *a,
                                   !a->here, &a->verify)) {
         err = snib__url_wrong(url, "?tls= is verify or no", e);
     }
+    if (!err && a->ca && !a->verify) {
+        err = snib__url_wrong(url,
+                              "?ca= is for TLS, and there is none: write "
+                              "?tls=verify, too (without it this host's own "
+                              "server is asked for none), or leave ?ca= out",
+                              e);
+    }
     return err;
 }
 

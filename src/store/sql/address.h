@@ -58,6 +58,7 @@ struct snib__sql_doctor {
     const struct snib__sql_recipe *recipe;
     int64_t wall_offset_ns; /* of this host; 0: not known */
     snib_instant sent;      /* the question */
+    bool lacks;             /* a table is not there */
 };
 
 struct snib__sql_question {
@@ -74,6 +75,8 @@ void snib__sql_doctor_tell(struct snib__sql_doctor *, snib_level,
 void snib__sql_doctor_judge(struct snib__sql_doctor *, bool good,
                             snib_level bad, const char *check, const char *text,
                             const char *remedy);
+/* These tables are not there, though others are. The list is for people. */
+void snib__sql_doctor_lacks(struct snib__sql_doctor *, const char *tables);
 /* The server's clock, as an answer has just told it. */
 void snib__sql_doctor_clock(struct snib__sql_doctor *, int64_t us);
 /* How long the question took that has just been answered. */

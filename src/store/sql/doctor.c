@@ -27,6 +27,16 @@ void snib__sql_doctor_judge(struct snib__sql_doctor *d, bool good,
                           good ? "" : remedy);
 }
 
+void snib__sql_doctor_lacks(struct snib__sql_doctor *d, const char *tables)
+{
+    char text[200];
+    d->lacks = true;
+    snprintf(text, sizeof text, "missing: %s", tables);
+    snib__sql_doctor_tell(d, SNIB_LEVEL_FAIL, "tables", text,
+                          "run what \"snib doctor --schema\" prints: it makes "
+                          "them, and leaves those alone that are there");
+}
+
 void snib__sql_doctor_clock(struct snib__sql_doctor *d, int64_t us)
 {
     char text[160];
@@ -73,7 +83,8 @@ static void doctor_failed(struct snib__sql_doctor *d,
 {
     char remedy[160];
     bool denied = e->code == SNIB_ERR_DENIED,
-         set_up = e->code == SNIB_ERR_CONFIG;
+         set_up = e->code == SNIB_ERR_CONFIG,
+         full = strstr(e->text, " has no connection left") != NULL;
     snprintf(remedy, sizeof remedy,
              "check user and password, and give the user the rights listed in "
              "%s",
@@ -83,10 +94,11 @@ static void doctor_failed(struct snib__sql_doctor *d,
                           : set_up ? "configuration"
                                    : "reachable",
                           e->text,
-                          denied   ? remedy
-                          : set_up ? "the text says what to do"
-                                   : "check the URL, and that the server runs "
-                                     "and lets this host connect");
+                          denied ? remedy
+                          : set_up || full
+                              ? "the text says what to do"
+                              : "check the URL, and that the server runs "
+                                "and lets this host connect");
 }
 
 snib__sql_end snib__sql_doctor_ask(struct snib__sql_doctor *d,

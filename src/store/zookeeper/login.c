@@ -40,14 +40,14 @@ void snib__zoo_login_came(struct snib__zoo *z, snib_instant now,
     }
     s->asked = false;
     if (in->err) {
-        bool denied = in->err == SNIB_ERR_DENIED;
+        bool barred = in->err == SNIB_ERR_DENIED || in->err == SNIB_ERR_CONFIG;
         snprintf(text, sizeof text, "no login for %.100s: %.100s",
                  z->out->conn[s->at]->address,
                  in->login && in->login->text[0] ? in->login->text
                                                  : snib_err_text(in->err));
         snib__zoo_session_cut(z, now, true,
-                              denied ? SNIB_ERR_DENIED : SNIB_ERR_UNREACHABLE,
-                              text, denied);
+                              barred ? in->err : SNIB_ERR_UNREACHABLE, text,
+                              barred);
         return;
     }
     snib__wipe(&s->user);
