@@ -113,6 +113,28 @@ static void a_refusal_in_another_language_is_understood(void **state)
     }
 }
 
+/* A user alone in the URL may be a password that was mistyped. */
+static void a_user_who_is_not_known_is_named_where_that_is_safe(void **state)
+{
+    static const char *const row[][2] = {
+        {"postgres://localhost/d", "this user, w0rd (the URL names none)"},
+        {"postgres://w0rd:pw@localhost/d", "this user, w0rd"},
+        {"postgres://w0rd@localhost/d", "this user, whom the URL names"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct snib_error e;
+        client_ops.free(w.p);
+        assert_int_equal(open_at(row[i][0]), SNIB_ERR_OK);
+        assert_int_equal(
+            snib__pg_fail_connect(
+                w.p, "FATAL:  28000: role \"w0rd\" does not exist", &e),
+            SNIB_ERR_DENIED);
+        assert_non_null(strstr(e.text, row[i][1]));
+        assert_true(i < 2 || !strstr(e.text, "w0rd"));
+    }
+}
+
 /* In whatever language libpq says so: at once, unless the server was there
  * before. A resolver that is away is something else. */
 static void a_host_that_does_not_exist_is_not_waited_for(void **state)
@@ -354,6 +376,7 @@ static void opening_bears_each_failed_allocation(void **state)
 int main(void)
 {
     const struct CMUnitTest cases[] = {
+        CASE(a_user_who_is_not_known_is_named_where_that_is_safe),
         CASE(a_right_that_lacks_is_on_the_page_of_its_dialect),
         CASE(a_sound_server_is_taken),
         CASE(an_old_server_is_refused),

@@ -8,6 +8,8 @@
 
 /* It ends with the page that lists them. */
 #define NO_RIGHT "the user lacks a right"
+/* It ends with who that is. */
+#define NO_USER "the server does not know this user"
 #define FULL                                                                   \
     "the server has no connection left; end some clients, or raise "           \
     "max_connections"
@@ -137,7 +139,7 @@ static const struct {
     {"too many connections for database", SNIB_ERR_UNREACHABLE,
      "the server has no connection left for this database; end some clients, "
      "or raise its CONNECTION LIMIT"},
-    {"role \"", SNIB_ERR_DENIED, "the server does not know this user"},
+    {"role \"", SNIB_ERR_DENIED, NO_USER},
     {"no pg_hba.conf entry", SNIB_ERR_DENIED,
      "the server's pg_hba.conf lets nobody in from here"},
     {"database \"", SNIB_ERR_CONFIG,
@@ -164,6 +166,24 @@ static const struct {
      "the server is too old for this libpq"},
 };
 
+/* By the server's text, where it may be shown: a user without a password in the
+ * URL may be a mistyped password, which no text of ours has (core/url_show.c). */
+static snib_err errors_no_user(const struct snib__postgres *p,
+                               const char *words, struct snib_error *e)
+{
+    const char *name = strstr(words, "role \"");
+    int n = name ? (int)strcspn(name + 6, "\"") : 0;
+    if (p->address.user && !p->address.password) {
+        return snib__fail(e, SNIB_ERR_DENIED,
+                          "%s: " NO_USER ", whom the URL "
+                          "names",
+                          p->address.where);
+    }
+    return snib__fail(e, SNIB_ERR_DENIED, "%s: " NO_USER ", %.*s%s",
+                      p->address.where, n < 64 ? n : 64, name ? name + 6 : "",
+                      p->address.user ? "" : " (the URL names none)");
+}
+
 /* The number in "FATAL:  28P01: …"; "": there is none. */
 static void errors_state_in(const char *text, char ret[6])
 {
@@ -186,6 +206,9 @@ snib_err snib__pg_fail_connect(const struct snib__postgres *p, const char *text,
     for (size_t i = 0; i < sizeof errors_connect / sizeof errors_connect[0];
          i++) {
         if (text && strstr(text, errors_connect[i].has)) {
+            if (!strcmp(errors_connect[i].words, NO_USER)) {
+                return errors_no_user(p, words, e);
+            }
             return snib__fail(e, errors_connect[i].err, "%s: %s",
                               p->address.where, errors_connect[i].words);
         }
