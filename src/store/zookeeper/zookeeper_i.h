@@ -281,6 +281,7 @@ typedef enum zoo_phase {
 
 /* What look.c has seen of one that stands. */
 struct zoo_seen {
+    bool stranger; /* no snib has made it */
     uint64_t client[2];
     snib_kind kind;
     int64_t czxid, token, since_ms, renewed_ms; /* token: 0: czxid */
