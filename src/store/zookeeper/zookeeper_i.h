@@ -119,6 +119,10 @@ struct zoo_session {
         char text[ZOO_TEXT];
     } mild;
     snib_instant since, rest_until;
+    /* When it began to serve, or ceased to, or was first to: attempts in between
+     * change nothing. idle: it went while nobody needed it, which says nothing. */
+    snib_instant turned;
+    bool idle;
     snib_duration rest;
     struct snib__zk_session zk; /* id 0: there is none */
     /* What was made in another session than this is gone, or goes. */
