@@ -176,14 +176,15 @@ static int64_t look_wall_ms(const struct snib__zoo *z, snib_instant now)
     return (now.ns + z->out->wall_offset_ns) / 1000000;
 }
 
-/* How much is left of a lease that began then, by the hosts' clocks: never more
- * than all of it, and something. */
+/* How much is left of a lease that began then, by the hosts' clocks: never more than
+ * all of it. One that is over is shown as such (0 ms, and not yet ended) as long as
+ * its node stands. */
 static snib_duration look_left(const struct snib__zoo *z, snib_instant now,
                                int64_t lease_ms, int64_t begun_ms)
 {
     int64_t ms = lease_ms - (look_wall_ms(z, now) - begun_ms);
     ms = !z->out->wall_offset_ns || ms > lease_ms ? lease_ms : ms;
-    return snib__ms(ms > 0 ? ms : 1);
+    return ms > 0 ? snib__ms(ms) : (snib_duration){1};
 }
 
 /* since_ms: when it was granted, or came, by the ensemble. */
