@@ -34,7 +34,10 @@ struct snib_party {
      * hand-over is no grant of the store). For a waiter: when it came; on Redis by its own
      * host's clock. 0: the store does not know it. */
     int64_t since_ms;
-    int64_t left_ms; /* holder: lease left; waiter: until it counts as dead */
+    /* Of a holder: lease left; 0: it is over, and the store has not ended it yet
+     * (etcd after a new leader, ZooKeeper until the session is over). Of a waiter:
+     * until it counts as dead. */
+    int64_t left_ms;
     /* Of a holder. 0: not known yet; so it is, on Redis, of a mutex that was free
      * when it was taken, until its first renewal, a second later as a rule. */
     int64_t token;

@@ -117,7 +117,7 @@ static void cmd_list_print_row(struct snib_client *client,
                       : left_ms;
     }
     if (view->holder_count > 0) {
-        duration_text(left_ms, lease);
+        kind_lease_text(left_ms, lease);
     }
     snprintf(waiting, sizeof waiting, "%zu", view->waiter_count);
     kind_holders(&t, view, &params);

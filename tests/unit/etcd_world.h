@@ -138,7 +138,7 @@ static void be_ready(void)
     assert_true(snib__h2_open(&s->h2));
     s->state = ETCD_READY;
     s->watching = s->seen_status = s->ever = true;
-    s->heard = s->since = w.now;
+    s->heard = s->since = s->turned = w.now;
 }
 
 static const struct snib__nghttp2 *silent(const struct snib__nghttp2 *lib);

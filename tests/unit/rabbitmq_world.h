@@ -91,6 +91,14 @@ static void cut(void)
     settle();
 }
 
+static void servers_away(bool away)
+{
+    refusals = away ? 1 << 20 : 0;
+    if (away && up) {
+        cut();
+    }
+}
+
 static int begin_at(const char *text)
 {
     model_begin();

@@ -101,6 +101,57 @@ static void descriptors_that_lack_are_said(void **state)
     anew(state);
 }
 
+/* -- since when ----------------------------------------------------------------------- */
+
+static void assert_since(bool reachable, snib_instant since)
+{
+    struct snib__store_state is = {.nodes = 1};
+    ops->state(store, now, &is);
+    assert_int_equal(is.reachable, reachable);
+    assert_true(is.since.ns == since.ns);
+}
+
+/* Whatever is tried meanwhile. */
+static void it_is_out_of_reach_since_it_was_lost_or_first_wanted(void **state)
+{
+    (void)state;
+    static struct snib__request r, later; /* the store's to the end */
+    snib_instant since = now;
+    servers_away(true);
+    r = request(SNIB__ACQUIRE, 5);
+    r.lease = snib__ms(60000);
+    ask(&r);
+    pass_ms(4000);
+    assert_since(false, since);
+    servers_away(false);
+    comes_in(&r);
+    struct snib__store_state is = {.nodes = 1};
+    ops->state(store, now, &is);
+    assert_true(is.reachable && is.since.ns > since.ns);
+    since = is.since;
+    out.holds = true;
+    pass_ms(2000);
+    assert_since(true, since);
+    since = now;
+    servers_away(true);
+    pass_ms(4000);
+    assert_since(false, since);
+    servers_away(false);
+    pass_ms(3000);
+    out.holds = false;
+    struct snib__request cancel = request(SNIB__CANCEL, 5);
+    ask(&cancel);
+    pass_ms(3000);
+    assert_int_equal(answer(&cancel), SNIB__DONE);
+    servers_away(true); /* nobody needs them */
+    pass_ms(60000);
+    since = now;
+    later = request(SNIB__ACQUIRE, 6);
+    ask(&later);
+    pass_ms(4000);
+    assert_since(false, since);
+}
+
 /* -- logins --------------------------------------------------------------------------- */
 
 static int begin_login(void **state)

@@ -126,7 +126,8 @@ static void why_tells_each_age_and_each_rest(void **state)
     static const struct why_locks nothing_else = {0};
     for (size_t i = 0; i < COUNT_OF(edges); i++) {
         const char *d = edges[i].text;
-        char text[600];
+        bool over = edges[i].ms <= 0; /* of the lease */
+        char text[600], ends[100] = "when the server ends it";
         struct snib_party p = party("a"), w = party("b");
         struct snib_view view = view_of(&p, 1, &w, 1);
         p.since_ms = w.since_ms = NOW_MS - edges[i].ms;
@@ -134,17 +135,21 @@ static void why_tells_each_age_and_each_rest(void **state)
         w.owner = 7;
         view.closed_count = 1;
         view.closed_by = pointers_to(&p, 1);
+        if (!over) {
+            snprintf(ends, sizeof ends,
+                     "in %s at the earliest if nobody renews it", d);
+        }
         snprintf(
             text, sizeof text,
             "n\\x01:\n"
-            "  held by a, for %s; lease left %s.\n"
+            "  held by a, for %s; lease %s%s.\n"
             "  closed by the lock-delay of a, which ended without a "
             "release; open in %s.\n"
             "  1 waits:\n"
             "  1. b owner 7, waiting for %s.\n"
-            "  Next: the first in the queue, when it is released, or in %s "
-            "at the earliest if nobody renews it.\n",
-            d, d, d, d, d);
+            "  Next: the first in the queue, when it is released, or %s.\n",
+            d, over ? "over, until the server ends it" : "left ", over ? "" : d,
+            d, d, ends);
         begin_print(1);
         why_print(&nothing_else, &view, &none);
         assert_string_equal(end_print(1), text);
@@ -171,7 +176,7 @@ static void a_line_tells_each_age_and_each_rest(void **state)
             "held by 1 reader: a for %s, lease %s; to requests that do not fit "
             "with them closed for %s more, the lock-delay of a, which "
             "ended without a release",
-            d, d, d);
+            d, edges[i].ms > 0 ? d : "over", d);
         assert_string_equal(got, text);
     }
 }

@@ -236,12 +236,49 @@ static void a_version_that_loses_data_is_named(void **state)
     }
 }
 
+/* -- one lock ------------------------------------------------------------------- */
+
+/* A new leader gives each lease its whole time anew. */
+static void a_lease_that_is_over_has_nothing_left(void **state)
+{
+    (void)state;
+    struct snib__request r = asks(SNIB__ACQUIRE, 1),
+                         look = asks(SNIB__INSPECT, 2);
+    struct snib__rec rec;
+    struct snib__buf b;
+    struct snib__pb p;
+    int64_t left = -1;
+    assert_int_equal(ask(&r), SNIB__DONE);
+    w.lease[claim_of(&r)->lease].ttl = 1000;
+    pass(40000);
+    snib__buf_clear(&w.rows);
+    look.said.result = &w.rows;
+    start(&look);
+    snib__buf_init(&b, 1 << 16);
+    const struct snib__buf *asks_for = &asked()->stream.out;
+    snib__pb_open(&p, snib__buf_bytes(asks_for) + 5,
+                  snib__buf_size(asks_for) - 5);
+    do_range(p, &b);
+    says(&b, 1);
+    snib__buf_free(&b);
+    assert_true(answered(&look));
+    assert_int_equal(look.said.answer, SNIB__DONE);
+    snib__rec_begin(&rec, snib__buf_bytes(&w.rows), snib__buf_size(&w.rows));
+    while (snib__rec_next_row(&rec)) {
+        while (rec.row == SNIB__ROW_HOLDER && snib__rec_next_field(&rec)) {
+            left = rec.field == SNIB__F_LEFT ? snib__rec_value_i64(&rec) : left;
+        }
+    }
+    assert_int_equal(left, 0);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
     const struct CMUnitTest cases[] = {
         CASE(a_list_in_the_background_rests_between_pages),
         CASE(a_list_that_somebody_waits_for_does_not_rest),
+        CASE(a_lease_that_is_over_has_nothing_left),
         CASE(a_list_goes_on_on_the_next_connection),
         CASE(a_learner_has_no_vote),
         CASE(a_version_that_loses_data_is_named),

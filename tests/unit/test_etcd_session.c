@@ -88,6 +88,70 @@ static void logins_that_are_not_taken_are_not_made_for_ever(void **state)
                 INT64_C(1000000000));
 }
 
+static void assert_since(bool reachable, snib_instant since)
+{
+    struct snib__store_state is = {.nodes = 1};
+    snib__etcd_store_ops.state(w.store, w.now, &is);
+    assert_int_equal(is.reachable, reachable);
+    assert_true(is.since.ns == since.ns);
+}
+
+/* Whatever is tried meanwhile. */
+static void it_is_out_of_reach_since_it_was_lost(void **state)
+{
+    (void)state;
+    static struct snib__request r; /* the store's to the end */
+    r = asks(SNIB__ACQUIRE, 1);
+    snib_instant since = w.now;
+    pass(1000);
+    assert_since(true, since);
+    w.keeps = true;
+    start(&r);
+    since = w.now;
+    lose_connection();
+    for (int i = 0; i < 5; i++) {
+        pass(3000);
+        assert_int_equal(w.e->session.state, ETCD_OPENING);
+        assert_since(false, since);
+        refuse_connection(SNIB_ERR_OK);
+        assert_since(false, since);
+    }
+}
+
+/* Servers close what nobody uses. */
+static void it_is_out_of_reach_since_it_was_wanted_anew(void **state)
+{
+    (void)state;
+    static struct snib__request r; /* the store's to the end */
+    r = asks(SNIB__ACQUIRE, 1);
+    w.keeps = true;
+    lose_connection();
+    pass(60000);
+    start(&r);
+    tick();
+    assert_int_equal(w.e->session.state, ETCD_OPENING);
+    snib_instant since = w.now;
+    refuse_connection(SNIB_ERR_OK);
+    pass(3000);
+    assert_since(false, since);
+}
+
+/* Its login is made anew: the same connection serves. */
+static void a_login_that_is_made_anew_is_no_loss(void **state)
+{
+    (void)state;
+    snib_instant since = w.now;
+    w.e->session.state = ETCD_AUTH;
+    pass(1);
+    assert_since(true, since);
+    w.now = snib__after(w.now, snib__ms(1000));
+    since = w.now;
+    lose_connection();
+    struct snib__store_state is = {.nodes = 1};
+    snib__etcd_store_ops.state(w.store, w.now, &is);
+    assert_true(!is.reachable && is.since.ns == since.ns);
+}
+
 /* -- several members --------------------------------------------------------------- */
 
 static void a_member_that_is_unfit_says_nothing_about_the_others(void **state)
@@ -473,6 +537,9 @@ int main(void)
         CASE(a_silent_connection_is_asked_and_left),
         CASE(a_cluster_that_went_back_in_time_is_noticed),
         CASE(logins_that_are_not_taken_are_not_made_for_ever),
+        CASE(it_is_out_of_reach_since_it_was_lost),
+        CASE(it_is_out_of_reach_since_it_was_wanted_anew),
+        CASE(a_login_that_is_made_anew_is_no_loss),
         CASE(a_member_that_is_unfit_says_nothing_about_the_others),
         CASE(where_each_member_is_unfit_it_is_told_at_once),
         CASE(until_a_new_login_is_there_calls_have_the_old_one),

@@ -241,6 +241,7 @@ int main(void)
         AT_THREE(what_one_server_lacks_refuses_nobody),
         AT_THREE(what_all_servers_lack_is_said),
         AT_THREE(descriptors_that_lack_are_said),
+        CASE(it_is_out_of_reach_since_it_was_lost_or_first_wanted),
         AT_LOGIN(a_program_may_think_about_its_login),
         CASE(a_silent_broker_is_borne_while_something_is_held),
         CASE(a_silent_broker_is_left_where_nothing_is_held),

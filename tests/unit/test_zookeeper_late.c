@@ -84,6 +84,71 @@ static void a_try_gets_in_when_such_a_record_is_old(void **state)
     assert_true(now.ns - first > INT64_C(14000000000));
 }
 
+/* What a look shows: so many rows of each kind. */
+static void assert_shown(snib__verb verb, uint32_t holders, uint32_t waiters,
+                         uint32_t closed)
+{
+    struct snib__buf rows;
+    struct snib__rec rec;
+    uint32_t got[3] = {0};
+    struct snib__request look = request(verb, 99);
+    snib__buf_init(&rows, 1 << 16);
+    if (verb == SNIB__LIST) {
+        look.name = NULL;
+        look.text = "*";
+        look.text_size = 1;
+        look.list.awaited_only = true;
+    }
+    look.said.result = &rows;
+    ask(&look);
+    assert_int_equal(answer(&look), SNIB__DONE);
+    snib__rec_begin(&rec, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    while (snib__rec_next_row(&rec)) {
+        got[0] += rec.row == SNIB__ROW_HOLDER;
+        got[1] += rec.row == SNIB__ROW_WAITER;
+        got[2] += rec.row == SNIB__ROW_CLOSED;
+    }
+    assert_int_equal(got[0], holders);
+    assert_int_equal(got[1], waiters);
+    assert_int_equal(got[2], closed);
+    snib__buf_free(&rows);
+}
+
+static void who_waits_for_such_a_record_is_not_shown_as_its_holder(void **state)
+{
+    (void)state;
+    another(false, 5000);
+    struct snib__request r = request(SNIB__ACQUIRE, 5),
+                         b = request(SNIB__ACQUIRE, 6);
+    ask(&r);
+    ask(&b);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    pass_ms(1000);
+    assert_shown(SNIB__INSPECT, 0, 2, 1);
+    assert_shown(SNIB__LIST, 0, 2, 1);
+    cancelled(&b);
+    assert_shown(SNIB__LIST, 0, 1, 1);
+    pass_ms(5100);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    assert_shown(SNIB__INSPECT, 1, 0, 0);
+    give_back(&r);
+}
+
+/* Curator's clients do not wait for it. */
+static void who_looks_at_no_record_is_shown_as_the_holder(void **state)
+{
+    (void)state;
+    another(false, 5000);
+    another_node(97);
+    assert_shown(SNIB__INSPECT, 1, 0, 1);
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    assert_shown(SNIB__INSPECT, 1, 1, 1);
+    assert_shown(SNIB__LIST, 1, 1, 1);
+    cancelled(&r);
+}
+
 /* Each of them begins with its wait, and gives up before the lease is over. */
 static void
 waits_that_are_too_short_get_in_when_such_a_record_is_old(void **state)
@@ -354,6 +419,8 @@ int main(void)
         CASE(who_comes_back_waits_for_a_whole_lease_anew),
         CASE(a_try_is_not_let_in_beside_such_a_record),
         CASE(a_try_gets_in_when_such_a_record_is_old),
+        CASE(who_waits_for_such_a_record_is_not_shown_as_its_holder),
+        CASE(who_looks_at_no_record_is_shown_as_the_holder),
         CASE(waits_that_are_too_short_get_in_when_such_a_record_is_old),
         CASE(an_answer_that_is_lost_makes_no_second_node),
         CASE(a_copy_that_comes_late_makes_nothing),

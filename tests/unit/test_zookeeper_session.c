@@ -146,6 +146,7 @@ int main(void)
         AT_THREE(what_one_server_lacks_does_not_add_up),
         AT_THREE(what_all_servers_lack_is_said),
         AT_THREE(descriptors_that_lack_are_said),
+        CASE(it_is_out_of_reach_since_it_was_lost_or_first_wanted),
         AT_LOGIN(a_program_may_think_about_its_login),
         CASE(a_try_behind_the_end_of_a_session_is_not_refused),
         CASE(the_end_of_a_session_is_no_loss_of_nothing),

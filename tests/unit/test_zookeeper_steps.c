@@ -338,6 +338,31 @@ static void what_is_shown_goes_by_the_clock_of_now(void **state)
     snib__buf_free(&rows);
 }
 
+/* Until the session is over. */
+static void a_lease_that_is_over_has_nothing_left(void **state)
+{
+    (void)state;
+    struct snib__buf rows;
+    struct snib__rec rec;
+    int64_t left = -1;
+    snib__buf_init(&rows, 1 << 16);
+    another(true, 2000);
+    model.wall_ms += 3000;
+    out.wall_offset_ns = model.wall_ms * 1000000 - now.ns;
+    struct snib__request look = request(SNIB__INSPECT, 6);
+    look.said.result = &rows;
+    ask(&look);
+    assert_int_equal(answer(&look), SNIB__DONE);
+    snib__rec_begin(&rec, snib__buf_bytes(&rows), snib__buf_size(&rows));
+    while (snib__rec_next_row(&rec)) {
+        while (rec.row == SNIB__ROW_HOLDER && snib__rec_next_field(&rec)) {
+            left = rec.field == SNIB__F_LEFT ? snib__rec_value_i64(&rec) : left;
+        }
+    }
+    assert_int_equal(left, 0);
+    snib__buf_free(&rows);
+}
+
 /* More callers than are begun at once, and a server that stands still. */
 static void a_renewal_is_not_behind_callers(void **state)
 {
@@ -407,6 +432,7 @@ int main(void)
         CASE(all_who_wait_are_counted),
         CASE(another_token_ends_nothing),
         CASE(what_is_shown_goes_by_the_clock_of_now),
+        CASE(a_lease_that_is_over_has_nothing_left),
         CASE(a_renewal_is_not_behind_callers),
         CASE(what_it_has_not_is_refused),
     };

@@ -106,6 +106,16 @@ static int begin_at(const char *text)
     return 0;
 }
 
+static void servers_away(bool away)
+{
+    down = away;
+    if (away && up) {
+        up = false;
+        input(SNIB__IN_CLOSED, NULL, 0);
+        settle();
+    }
+}
+
 static int begin(void **state)
 {
     (void)state;

@@ -116,11 +116,20 @@ static int64_t kinds_wall_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+void kind_lease_text(int64_t left_ms, char ret[DURATION_TEXT_MAX])
+{
+    if (left_ms > 0) {
+        duration_text(left_ms, ret);
+    } else {
+        snprintf(ret, DURATION_TEXT_MAX, "over");
+    }
+}
+
 static void kinds_add_one(struct text *t, const struct snib_party *p)
 {
     char held[DURATION_TEXT_MAX], left[DURATION_TEXT_MAX];
 
-    duration_text(p->left_ms, left);
+    kind_lease_text(p->left_ms, left);
     waitline_party(t, p);
     if (p->since_ms != 0) { /* else the store does not know */
         duration_text(kinds_wall_ms() - p->since_ms, held);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cli/words/duration.h"
 #include "cli/words/text.h"
 #include "snib.h"
 #include "snib/inspect.h"
@@ -43,6 +44,8 @@ void kind_params_for(struct snib_client *, const struct snib_view *,
 void kind_params_get(struct snib_client *, const char *name, size_t name_size,
                      struct kind_params *ret);
 
+/* What is left of a holder's lease, or "over": the server has not ended it yet. */
+void kind_lease_text(int64_t left_ms, char ret[DURATION_TEXT_MAX]);
 /* Who holds it, in words: "free", "held by …", "5 of 5 permits in use by …". */
 void kind_holders(struct text *, const struct snib_view *,
                   const struct kind_params *);

@@ -172,7 +172,11 @@ static void why_print_holder(const struct why_locks *all,
     }
     why_add_age(&t, ", for ", p);
     duration_text(p->left_ms, left);
-    printf("  %s; lease left %s.\n", line, left);
+    if (p->left_ms > 0) {
+        printf("  %s; lease left %s.\n", line, left);
+    } else {
+        printf("  %s; lease over, until the server ends it.\n", line);
+    }
     if (p->keep_ms > 0) {
         duration_text(p->keep_ms, left);
         printf("  It may be released and kept, up to %s: who asks for it gets "
@@ -222,27 +226,32 @@ static void why_print_outlook(const struct snib_view *view,
                               const char *no_queue)
 {
     int64_t last = 0;
-    char left[DURATION_TEXT_MAX];
+    char left[DURATION_TEXT_MAX], end[DURATION_TEXT_MAX + 60];
+    bool one = view->holder_count == 1 || view->waiter_count == 0;
 
     for (size_t i = 0; i < view->holder_count; i++) {
         last =
             view->holders[i]->left_ms > last ? view->holders[i]->left_ms : last;
     }
-    duration_text(last, left);
     if (view->holder_count == 0) {
         return;
     }
+    if (last > 0) {
+        duration_text(last, left);
+        snprintf(end, sizeof end, "in %s at the earliest if nobody renews %s",
+                 left, one ? "it" : "them");
+    } else {
+        snprintf(end, sizeof end, "when the server ends %s",
+                 one ? "it" : "them");
+    }
     if (view->waiter_count == 0) {
-        printf("  %s%s. It is free when it is released, or in %s at the "
-               "earliest if nobody renews it.\n",
+        printf("  %s%s. It is free when it is released, or %s.\n",
                no_queue != NULL ? "Who waits cannot be seen on "
                                 : "Nobody waits",
-               no_queue != NULL ? no_queue : "", left);
+               no_queue != NULL ? no_queue : "", end);
     } else {
-        printf("  Next: the first in the queue, when %s released, or in %s at "
-               "the earliest if nobody renews %s.\n",
-               view->holder_count == 1 ? "it is" : "enough of them have", left,
-               view->holder_count == 1 ? "it" : "them");
+        printf("  Next: the first in the queue, when %s released, or %s.\n",
+               one ? "it is" : "enough of them have", end);
     }
 }
 

@@ -118,6 +118,10 @@ struct etcd_session {
         char text[252];
     } mild; /* why, of one that was neither barred nor hopeless */
     snib_instant since, rest_until, login_at;
+    /* When it began to serve, or ceased to, or was first to: attempts in between
+     * change nothing. idle: it went while nobody needed it, which says nothing. */
+    snib_instant turned;
+    bool idle;
     snib_instant heard;  /* the last bytes */
     snib_instant pinged; /* it was asked whether it is there; 0: it was not */
     snib_instant logged_in; /* the last time, and */
@@ -174,6 +178,12 @@ static inline bool snib__etcd_login_is_fresh(const struct etcd_session *s,
 static inline bool snib__etcd_is_ready(const struct etcd_session *s)
 {
     return s->state == ETCD_READY;
+}
+
+/* It is READY, or its login is made anew. */
+static inline bool snib__etcd_serves(const struct etcd_session *s)
+{
+    return s->state == ETCD_READY || (s->watching && !s->err);
 }
 
 /* -- members.c -------------------------------------------------------------- */

@@ -105,8 +105,9 @@ static void look_row(struct look_lock *k, const struct snib__etcd_pair *pair)
     }
 }
 
-/* What is there is not over, though the hosts' clocks may say so, and ends no later
- * than its lease does if it is renewed just now. */
+/* What is there has not ended, though the hosts' clocks may say that its lease is
+ * over (0 ms are left then), and ends no later than that does if it is renewed just
+ * now. */
 static void look_show(struct look_lock *k, snib_instant now, const char *name,
                       size_t size, struct snib__buf *out)
 {
@@ -118,7 +119,7 @@ static void look_show(struct look_lock *k, snib_instant now, const char *name,
     snib__rec_i64(out, SNIB__F_TOKEN, k->there ? k->token : 0);
     for (uint32_t i = 0; i < k->claims; i++) {
         struct look_claim *c = &k->claim[i];
-        snib_duration shown = {1000000 - (look_waits(c) ? 0 : c->c.delay.ns)};
+        snib_duration shown = {look_waits(c) ? 1000000 : 1 - c->c.delay.ns};
         if (!look_waits(c)) {
             c->c.until = snib__sooner(c->c.until, snib__after(now, c->c.lease));
         }

@@ -71,7 +71,8 @@ static void recipe_look_row(const struct etcd_step *k, snib_instant now,
     size_t size;
     const char *about = recipe_look_about(pair, &c, &size);
     recipe_look_id(pair, &c);
-    c.until = snib__after(now, snib__ms(left_s > 0 ? left_s * 1000 : 1));
+    c.until = snib__after(now, left_s > 0 ? snib__ms(left_s * 1000)
+                                          : (snib_duration){1});
     snib__rules_row(k->r[0]->said.result, now, &c, about, size);
 }
 

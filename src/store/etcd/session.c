@@ -61,12 +61,24 @@ void snib__etcd_session_free(struct snib__etcd *e)
     snib__wipe(&s->password);
 }
 
+/* Is there anything for which it has to be there? */
+static bool session_is_needed(const struct snib__etcd *e)
+{
+    return !snib__list_empty(&e->steps) || e->out->holds ||
+           snib__blocking_waits(e->requests.table, SNIB__SESSION_CALLERS) ||
+           snib__blocking_waits(e->requests.table, SNIB__SESSION_BACKGROUND);
+}
+
 static void session_open(struct snib__etcd *e, snib_instant now)
 {
     struct etcd_session *s = &e->session;
     struct snib__conn *conn = session_conn(e);
     s->state = ETCD_OPENING;
     s->since = now;
+    if (!s->turned.ns || s->idle) {
+        s->turned = now;
+        s->idle = false;
+    }
     s->leave = s->anew = s->renews = s->asked = s->watch_came = s->hopeless =
         false;
     conn->open = true;
@@ -91,6 +103,7 @@ void snib__etcd_session_cut(struct snib__etcd *e, snib_instant now, bool shut,
 {
     struct etcd_session *s = &e->session;
     struct snib__conn *conn = session_conn(e);
+    bool served = snib__etcd_serves(s);
     bool was_ready = s->state == ETCD_READY;
     bool ordered = was_ready && s->h2.away; /* it has only asked us to go */
     s->state = shut ? ETCD_CLOSING : ETCD_RESTING;
@@ -103,6 +116,10 @@ void snib__etcd_session_cut(struct snib__etcd *e, snib_instant now, bool shut,
     snib__buf_wipe(&conn->out);
     snib__conn_touch(e->out, conn);
     s->since = now;
+    if (served) {
+        s->turned = now;
+        s->idle = !session_is_needed(e);
+    }
     s->leave = s->anew = s->renews = s->asked = s->watching = s->seen_status =
         false;
     s->leave_barred = s->watch_came = false;
@@ -127,7 +144,7 @@ static void session_ready(struct snib__etcd *e, snib_instant now)
         return;
     }
     s->state = ETCD_READY;
-    s->since = now;
+    s->since = s->turned = now;
     s->rest = snib__ms(ETCD_REST_MS);
     s->vain = 0;
     s->err = SNIB_ERR_OK;
@@ -317,14 +334,6 @@ static snib_instant session_oldest(const struct etcd_session *s)
         }
     }
     return SNIB__NEVER;
-}
-
-/* Is there anything for which it has to be there? */
-static bool session_is_needed(const struct snib__etcd *e)
-{
-    return !snib__list_empty(&e->steps) || e->out->holds ||
-           snib__blocking_waits(e->requests.table, SNIB__SESSION_CALLERS) ||
-           snib__blocking_waits(e->requests.table, SNIB__SESSION_BACKGROUND);
 }
 
 /* When one that is silent is asked whether it is there; when it has not

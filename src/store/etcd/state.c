@@ -17,10 +17,9 @@ void snib__etcd_state(const struct snib__store *store, snib_instant now,
     const struct snib__etcd *e = state_of(store);
     const struct etcd_session *s = &e->session;
     (void)now;
-    ret->reachable = s->state == ETCD_READY ||
-                     (s->watching && !s->err); /* the login is made anew */
+    ret->reachable = snib__etcd_serves(s);
     ret->nodes_reachable = ret->reachable;
-    ret->since = s->since;
+    ret->since = s->turned;
     if (!ret->reachable) {
         ret->err = s->err;
         memcpy(ret->text, s->text, sizeof ret->text);
@@ -42,7 +41,7 @@ bool snib__etcd_server(const struct snib__store *store, snib_instant now,
                  (unsigned long long)s->cluster);
     }
     if (s->state == ETCD_READY) {
-        ret->connected = s->since;
+        ret->connected = s->turned;
     }
     return node == 0;
 }

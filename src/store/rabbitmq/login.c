@@ -171,7 +171,7 @@ static void login_entered(struct snib__mq *z, snib_instant now)
 {
     struct mq_session *s = &z->session;
     s->state = MQ_READY;
-    s->since = s->heard = now;
+    s->since = s->turned = s->heard = now;
     s->err = SNIB_ERR_OK;
     s->text[0] = s->blocked[0] = 0;
     s->vain = 0;

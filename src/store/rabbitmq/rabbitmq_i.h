@@ -167,6 +167,10 @@ struct mq_session {
     } mild;
     uint32_t conn; /* which connection it is */
     snib_instant since, rest_until;
+    /* When it began to serve, or ceased to, or was first to: attempts in between
+     * change nothing. idle: it went while nobody needed it, which says nothing. */
+    snib_instant turned;
+    bool idle;
     snib_duration rest;
     snib_instant sent, heard; /* when anything was, the last time */
     snib_instant asked;       /* since when answers have been due */

@@ -41,11 +41,20 @@ void snib__mq_session_free(struct snib__mq *z)
     snib__mq_login_wipe(&z->session.password);
 }
 
+static bool session_is_needed(const struct snib__mq *z)
+{
+    return !snib__list_empty(&z->steps) || z->out->holds || z->claims;
+}
+
 static void session_open(struct snib__mq *z, snib_instant now)
 {
     struct mq_session *s = &z->session;
     s->state = MQ_OPENING;
     s->since = now;
+    if (!s->turned.ns || s->idle) {
+        s->turned = now;
+        s->idle = false;
+    }
     s->leave = s->asks_login = s->hopeless = false;
     s->conn++;
     session_conn(z)->open = true;
@@ -85,6 +94,10 @@ void snib__mq_session_cut(struct snib__mq *z, snib_instant now, bool shut,
     snprintf(words, sizeof words, "%s", text);
     s->state = shut ? MQ_CLOSING : MQ_RESTING;
     s->since = now;
+    if (was_ready) {
+        s->turned = now;
+        s->idle = !session_is_needed(z);
+    }
     s->err = err;
     s->barred = barred;
     memcpy(s->text, words, sizeof s->text);
@@ -253,11 +266,6 @@ void snib__mq_session_input(struct snib__mq *z, snib_instant now,
 }
 
 /* -- time ------------------------------------------------------------------- */
-
-static bool session_is_needed(const struct snib__mq *z)
-{
-    return !snib__list_empty(&z->steps) || z->out->holds || z->claims;
-}
 
 /* A server with which no heartbeat was agreed upon sends none. */
 static snib_instant session_beat_at(const struct mq_session *s)

@@ -17,7 +17,7 @@ void snib__mq_state(const struct snib__store *store, snib_instant now,
     (void)now;
     ret->reachable = s->state == MQ_READY;
     ret->nodes_reachable = ret->reachable;
-    ret->since = s->since;
+    ret->since = s->turned;
     if (!ret->reachable) {
         ret->err = s->err;
         memcpy(ret->text, s->text, sizeof ret->text);
@@ -38,7 +38,7 @@ bool snib__mq_server(const struct snib__store *store, snib_instant now,
     snprintf(ret->product, sizeof ret->product, "RabbitMQ");
     if (s->state == MQ_READY) {
         memcpy(ret->version, s->version, sizeof ret->version);
-        ret->connected = s->since;
+        ret->connected = s->turned;
     }
     return node == 0;
 }

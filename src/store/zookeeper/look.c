@@ -111,9 +111,10 @@ static void look_data(struct snib__jute_bytes data, struct zoo_seen *ret)
         data.bytes ? look_behind(data.bytes, data.size, "client=") : NULL;
     const char *about = stranger;
     size_t size = sizeof stranger - 1;
-    *ret = (struct zoo_seen){.kind = SNIB_KIND_MUTEX};
+    *ret = (struct zoo_seen){.kind = SNIB_KIND_MUTEX, .stranger = true};
     if (p && end - p > ID + KIND &&
         look_behind(p + ID, (size_t)(end - p - ID), "&kind=")) {
+        ret->stranger = false;
         ret->client[0] = look_hex(p);
         ret->client[1] = look_hex(p + 16);
         p += ID + KIND;
@@ -127,17 +128,32 @@ static void look_data(struct snib__jute_bytes data, struct zoo_seen *ret)
     memcpy(ret->about, about, ret->about_size);
 }
 
+static void look_request(const struct zoo_view *v, uint32_t at,
+                         struct zoo_request *ret)
+{
+    *ret = (struct zoo_request){.id = {v->child[at].id[0], v->child[at].id[1]},
+                                .reads = v->child[at].reads};
+}
+
+/* It is next, but for a record whose node is gone: it waits until nobody can believe
+ * in that (acquire_outlived). Others than snib's look at no record. */
+static bool look_is_barred(const struct zoo_view *v, uint32_t at)
+{
+    struct zoo_request request;
+    uint64_t hash;
+    look_request(v, at, &request);
+    return !snib__zoo_view_record(v, v->child[at].id) &&
+           snib__zoo_view_dead(v, &request, &hash) > 0;
+}
+
 /* Without a record the first one has it, and those readers that nobody is before;
  * of another's the lease is not known. */
 static bool look_holds(const struct zoo_view *v, uint32_t at)
 {
-    struct zoo_request request = {
-        .id = {v->child[at].id[0], v->child[at].id[1]},
-        .reads = v->child[at].reads};
-    if (snib__zoo_view_record(v, v->child[at].id)) {
-        return true;
-    }
-    return snib__zoo_view_ahead(v, &request, (int)at) < 0;
+    struct zoo_request request;
+    look_request(v, at, &request);
+    return snib__zoo_view_record(v, v->child[at].id) ||
+           snib__zoo_view_ahead(v, &request, (int)at) < 0;
 }
 
 static void look_lock_row(struct snib__zoo *z, struct zoo_step *k,
@@ -160,14 +176,15 @@ static int64_t look_wall_ms(const struct snib__zoo *z, snib_instant now)
     return (now.ns + z->out->wall_offset_ns) / 1000000;
 }
 
-/* How much is left of a lease that began then, by the hosts' clocks: never more
- * than all of it, and something. */
+/* How much is left of a lease that began then, by the hosts' clocks: never more than
+ * all of it. One that is over is shown as such (0 ms, and not yet ended) as long as
+ * its node stands. */
 static snib_duration look_left(const struct snib__zoo *z, snib_instant now,
                                int64_t lease_ms, int64_t begun_ms)
 {
     int64_t ms = lease_ms - (look_wall_ms(z, now) - begun_ms);
     ms = !z->out->wall_offset_ns || ms > lease_ms ? lease_ms : ms;
-    return snib__ms(ms > 0 ? ms : 1);
+    return ms > 0 ? snib__ms(ms) : (snib_duration){1};
 }
 
 /* since_ms: when it was granted, or came, by the ensemble. */
@@ -176,7 +193,8 @@ static void look_show(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
 {
     const struct zoo_child *c = &k->view.child[k->at];
     const struct zoo_child *record = snib__zoo_view_record(&k->view, c->id);
-    bool holds = look_holds(&k->view, k->at);
+    bool holds = look_holds(&k->view, k->at) &&
+                 (seen->stranger || !look_is_barred(&k->view, k->at));
     struct snib__stored_claim row = {
         .request = {c->id[0], c->id[1]},
         .client = {seen->client[0], seen->client[1]},
@@ -286,7 +304,8 @@ static bool look_is_shown(struct snib__zoo *z, struct zoo_step *k)
     size_t size =
         snib__zoo_path_name(z, look_node(k), strlen(look_node(k)), name);
     for (uint32_t i = 0; i < k->view.standing; i++) {
-        waits = waits || !look_holds(&k->view, i);
+        waits = waits || !look_holds(&k->view, i) ||
+                look_is_barred(&k->view, i); /* a stranger's is shown, too */
     }
     return k->view.count && (waits || !r->list.awaited_only) && size &&
            snib__glob(r->text, r->text_size, name, size);

@@ -51,12 +51,22 @@ void snib__zoo_session_free(struct snib__zoo *z)
     snib__wipe(&z->session.password);
 }
 
+/* Is there anything for which it has to be there? Who waits is to be told. */
+static bool session_is_needed(const struct snib__zoo *z)
+{
+    return z->made || z->out->holds || z->claims;
+}
+
 static void session_open(struct snib__zoo *z, snib_instant now)
 {
     struct zoo_session *s = &z->session;
     struct snib__conn *conn = session_conn(z);
     s->state = ZOO_OPENING;
     s->since = now;
+    if (!s->turned.ns || s->idle) {
+        s->turned = now;
+        s->idle = false;
+    }
     s->leave = s->over = s->asked = s->hopeless = false;
     s->conn++;
     conn->open = true;
@@ -118,6 +128,10 @@ void snib__zoo_session_cut(struct snib__zoo *z, snib_instant now, bool shut,
     snib__buf_wipe(&conn->out);
     snib__conn_touch(z->out, conn);
     s->since = now;
+    if (was_ready) {
+        s->turned = now;
+        s->idle = !session_is_needed(z);
+    }
     session_forget(z);
     if (over) {
         snib__zoo_session_over(z);
@@ -159,7 +173,7 @@ void snib__zoo_session_ready(struct snib__zoo *z, snib_instant now)
 {
     struct zoo_session *s = &z->session;
     s->state = ZOO_READY;
-    s->since = now;
+    s->since = s->turned = now;
     snib__zoo_session_is(z, s->zk.timeout_ms);
     s->rest = snib__ms(SESSION_REST_MS);
     s->vain = 0;
@@ -344,12 +358,6 @@ void snib__zoo_session_input(struct snib__zoo *z, snib_instant now,
 }
 
 /* -- time ------------------------------------------------------------------- */
-
-/* Is there anything for which it has to be there? Who waits is to be told. */
-static bool session_is_needed(const struct snib__zoo *z)
-{
-    return z->made || z->out->holds || z->claims;
-}
 
 static snib_duration session_ping_after(const struct zoo_session *s)
 {

@@ -17,7 +17,7 @@ void snib__zoo_state(const struct snib__store *store, snib_instant now,
     (void)now;
     ret->reachable = s->state == ZOO_READY;
     ret->nodes_reachable = ret->reachable;
-    ret->since = s->since;
+    ret->since = s->turned;
     if (!ret->reachable) {
         ret->err = s->err;
         memcpy(ret->text, s->text, sizeof ret->text);
@@ -34,7 +34,7 @@ bool snib__zoo_server(const struct snib__store *store, snib_instant now,
     memcpy(ret->address, z->out->conn[s->at]->address, sizeof ret->address);
     snprintf(ret->product, sizeof ret->product, "ZooKeeper");
     if (s->state == ZOO_READY) {
-        ret->connected = s->since;
+        ret->connected = s->turned;
     }
     return node == 0;
 }

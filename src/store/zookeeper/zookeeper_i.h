@@ -119,6 +119,10 @@ struct zoo_session {
         char text[ZOO_TEXT];
     } mild;
     snib_instant since, rest_until;
+    /* When it began to serve, or ceased to, or was first to: attempts in between
+     * change nothing. idle: it went while nobody needed it, which says nothing. */
+    snib_instant turned;
+    bool idle;
     snib_duration rest;
     struct snib__zk_session zk; /* id 0: there is none */
     /* What was made in another session than this is gone, or goes. */
@@ -281,6 +285,7 @@ typedef enum zoo_phase {
 
 /* What look.c has seen of one that stands. */
 struct zoo_seen {
+    bool stranger; /* no snib has made it */
     uint64_t client[2];
     snib_kind kind;
     int64_t czxid, token, since_ms, renewed_ms; /* token: 0: czxid */
