@@ -338,15 +338,11 @@ void show_view(const struct snib_view *view, const struct kind_params *params)
         show_print_party("holder", p);
         if (p->since_ms != 0) { /* else the store does not know */
             show_rfc3339(p->since_ms, since, sizeof since);
-            printf("  %-8s %s
-", "since", since);
+            printf("  %-8s %s\n", "since", since);
         }
         kind_lease_text(p->left_ms, left);
-        printf("  %-8s %s%s
-               ", " lease ", left,
-                       p->left_ms > 0
-                   ? ""
-                   : ", until the server ends it");
+        printf("  %-8s %s%s\n", "lease", left,
+               p->left_ms > 0 ? "" : ", until the server ends it");
         if (p->token) {
             printf("  %-8s %" PRId64 "\n", "token", p->token);
         }
