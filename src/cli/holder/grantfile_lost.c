@@ -132,8 +132,7 @@ static int64_t grantfile_lost_left_at_store(const struct cli_args *args,
     left = grantfile_lost_is_its_store(args, g, *ret_client) ? 0 : -1;
     for (size_t i = 0; i < view->holder_count; i++) {
         if (grantfile_lost_is_its_holder(g, view->holders[i])) {
-            left = view->holders[i]->left_ms > 0 ? view->holders[i]->left_ms
-                                                 : 1; /* it stands */
+            left = view->holders[i]->left_ms;
             grantfile_lost_note_host(ret, view->holders[i]);
         }
     }
