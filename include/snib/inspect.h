@@ -32,7 +32,7 @@ struct snib_party {
      * is measured by the store's clock, so an age of now - since_ms is right,
      * to a second, even if the clocks of other hosts are wrong (a local
      * hand-over is no grant of the store). For a waiter: when it came; on Redis by its own
-     * host's clock. */
+     * host's clock. 0: the store does not know it. */
     int64_t since_ms;
     int64_t left_ms; /* holder: lease left; waiter: until it counts as dead */
     /* Of a holder. 0: not known yet; so it is, on Redis, of a mutex that was free

@@ -129,6 +129,25 @@ static void a_lock_is_a_block_of_lines(void **state)
           "  token    1000000\n");
 }
 
+/* Locks of a server's own: it does not say since when, a table not by which host. */
+static void what_the_store_does_not_know_is_not_told(void **state)
+{
+    (void)state;
+    struct snib_party p = party("h");
+    struct snib_view view = view_of(&p, 1, NULL, 0);
+    p.since_ms = 0;
+    shows(&view, none,
+          "n\\x01: held by h, lease 5s\n"
+          "  holder   h\n"
+          "  lease    5s\n");
+    p.host = "";
+    p.program = "snib";
+    shows(&view, none,
+          "n\\x01: held by an unknown host, lease 5s\n"
+          "  holder   an unknown host running snib\n"
+          "  lease    5s\n");
+}
+
 static void what_a_party_shares_or_wants_stands_behind_it(void **state)
 {
     (void)state;
@@ -326,6 +345,7 @@ int main(void)
 {
     const struct CMUnitTest cli_show[] = {
         cmocka_unit_test(a_lock_is_a_block_of_lines),
+        cmocka_unit_test(what_the_store_does_not_know_is_not_told),
         cmocka_unit_test(what_a_party_shares_or_wants_stands_behind_it),
         cmocka_unit_test(a_party_has_the_fields_of_schema_1),
         cmocka_unit_test(an_instant_is_told_to_the_millisecond),

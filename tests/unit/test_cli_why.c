@@ -121,6 +121,21 @@ static void all_that_is_known_of_a_holder_is_said(void **state)
            "earliest if nobody renews it.\n");
 }
 
+static void an_age_that_is_not_known_is_not_said(void **state)
+{
+    (void)state;
+    struct snib_party p = party("ci-7"), w = party("ci-8");
+    struct snib_view view = view_of("n", &p, 1, &w, 1);
+    p.since_ms = w.since_ms = 0;
+    prints(&nothing_else, &view, FREE_PARAMS,
+           "n:\n"
+           "  held by ci-7; lease left 5s.\n"
+           "  1 waits:\n"
+           "  1. ci-8, waiting.\n"
+           "  Next: the first in the queue, when it is released, or in 5s at "
+           "the earliest if nobody renews it.\n");
+}
+
 /* Of several who share it the last to end decides. */
 static void the_outlook_is_that_of_the_longest_lease(void **state)
 {
@@ -612,6 +627,7 @@ int main(void)
 {
     const struct CMUnitTest cli_why[] = {
         cmocka_unit_test(each_kind_of_holder_has_its_words),
+        cmocka_unit_test(an_age_that_is_not_known_is_not_said),
         cmocka_unit_test(all_that_is_known_of_a_holder_is_said),
         cmocka_unit_test(the_outlook_is_that_of_the_longest_lease),
         cmocka_unit_test(nobody_holds_it_for_one_of_three_causes),

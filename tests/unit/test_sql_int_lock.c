@@ -288,11 +288,31 @@ static void a_look_shows_both_sides(void **state)
     assert_int_equal(run(&look), SNIB__DONE);
     assert_null(memmem(snib__buf_bytes(&w.result), snib__buf_size(&w.result),
                        "not%20snib", 10));
+    assert_non_null(memmem(snib__buf_bytes(&w.result),
+                           snib__buf_size(&w.result), "program=snib", 12));
     snib__buf_clear(&w.result);
     they_take();
     assert_int_equal(run(&look), SNIB__DONE);
     assert_non_null(memmem(snib__buf_bytes(&w.result),
                            snib__buf_size(&w.result), "not%20snib", 10));
+}
+
+/* A renewal changes CREATED_DATE. */
+static void a_look_shows_since_when_it_is_held(void **state)
+{
+    char since[40];
+    struct snib__request r = verb(SNIB__ACQUIRE, 1),
+                         look = verb(SNIB__INSPECT, 2);
+    (void)state;
+    assert_int_equal(run(&r), SNIB__DONE);
+    snprintf(since, sizeof since, "since=%lld",
+             (long long)(r.token / 1024)); /* of the grant, in ms */
+    struct snib__request renew = verb_of(SNIB__RENEW, &r);
+    w.now += 5 * SECOND;
+    assert_int_equal(run(&renew), SNIB__DONE);
+    assert_int_equal(run(&look), SNIB__DONE);
+    assert_non_null(memmem(snib__buf_bytes(&w.result),
+                           snib__buf_size(&w.result), since, strlen(since)));
 }
 
 int main(void)
@@ -311,6 +331,7 @@ int main(void)
         SPRING(a_late_copy_of_who_gave_up_stands_for_its_time_at_most),
         SPRING(what_int_lock_has_not_is_unsupported),
         SPRING(a_look_shows_both_sides),
+        SPRING(a_look_shows_since_when_it_is_held),
         SPRING(two_never_believe_though_clocks_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,10 +120,13 @@ static void kinds_add_one(struct text *t, const struct snib_party *p)
 {
     char held[DURATION_TEXT_MAX], left[DURATION_TEXT_MAX];
 
-    duration_text(kinds_wall_ms() - p->since_ms, held);
     duration_text(p->left_ms, left);
     waitline_party(t, p);
-    text_addf(t, " for %s, lease %s", held, left);
+    if (p->since_ms != 0) { /* else the store does not know */
+        duration_text(kinds_wall_ms() - p->since_ms, held);
+        text_addf(t, " for %s", held);
+    }
+    text_addf(t, ", lease %s", left);
 }
 
 /* The holder that has been in the way longest. */

@@ -336,9 +336,12 @@ void show_view(const struct snib_view *view, const struct kind_params *params)
         const struct snib_party *p = view->holders[i];
 
         show_print_party("holder", p);
-        show_rfc3339(p->since_ms, since, sizeof since);
+        if (p->since_ms != 0) { /* else the store does not know */
+            show_rfc3339(p->since_ms, since, sizeof since);
+            printf("  %-8s %s\n", "since", since);
+        }
         duration_text(p->left_ms, left);
-        printf("  %-8s %s\n  %-8s %s\n", "since", since, "lease", left);
+        printf("  %-8s %s\n", "lease", left);
         if (p->token) {
             printf("  %-8s %" PRId64 "\n", "token", p->token);
         }

@@ -54,6 +54,9 @@ static void waitline_schedule(struct waitline *w, int64_t now_ns)
 
 void waitline_party(struct text *t, const struct snib_party *p)
 {
+    if (p->host[0] == '\0') { /* a table may have no room for it */
+        text_add(t, "an unknown host");
+    }
     text_add_shown(t, p->host, strlen(p->host));
     if (p->pid > 0) {
         text_addf(t, "/%" PRId64, p->pid);

@@ -55,16 +55,21 @@ const struct snib_view *why_next(const struct why_locks *all,
     return NULL;
 }
 
-static void why_add_age(struct text *t, const struct snib_party *p)
+/* Behind `words`; nothing where the store does not know it. */
+static void why_add_age(struct text *t, const char *words,
+                        const struct snib_party *p)
 {
     char age[DURATION_TEXT_MAX];
     struct timespec now;
     int64_t ms;
 
+    if (p->since_ms == 0) {
+        return;
+    }
     clock_gettime(CLOCK_REALTIME, &now);
     ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - p->since_ms;
     duration_text(ms > 0 ? ms : 0, age);
-    text_add(t, age);
+    text_addf(t, "%s%s", words, age);
 }
 
 static void why_add_name(struct text *t, const struct snib_view *view)
@@ -123,8 +128,7 @@ static void why_print_chain(const struct why_locks *all,
         text_add(&t,
                  depth > 1 ? "That one waits for " : "It waits itself, for ");
         why_add_name(&t, view);
-        text_add(&t, ", for ");
-        why_add_age(&t, wait);
+        why_add_age(&t, ", for ", wait);
         if (view->holder_count == 0) {
             printf("%*s%s, which nobody holds%s.\n", (int)(2 * depth), "", line,
                    view->closed_count > 0 ? " and a lock-delay keeps closed"
@@ -166,8 +170,7 @@ static void why_print_holder(const struct why_locks *all,
         text_add(&t, " running ");
         text_add_shown(&t, p->program, strlen(p->program));
     }
-    text_add(&t, ", for ");
-    why_add_age(&t, p);
+    why_add_age(&t, ", for ", p);
     duration_text(p->left_ms, left);
     printf("  %s; lease left %s.\n", line, left);
     if (p->keep_ms > 0) {
@@ -192,8 +195,8 @@ static void why_print_waiter(const struct snib_party *p, size_t place,
     } else {
         why_add_kind(&t, p);
     }
-    text_add(&t, ", waiting for ");
-    why_add_age(&t, p);
+    text_add(&t, ", waiting");
+    why_add_age(&t, " for ", p);
     printf("  %s.\n", line);
 }
 
@@ -384,8 +387,7 @@ void why_print_cycle(const struct why_locks *all, const struct snib_cycle *c)
         why_add_party(&t, w->who);
         text_add(&t, " waits for ");
         text_add_shown(&t, w->name, w->name_size);
-        text_add(&t, ", for ");
-        why_add_age(&t, w->who);
+        why_add_age(&t, ", for ", w->who);
         why_add_next(&t, all, w, c->waits[(i + 1) % c->count]->who);
         printf("  %s.\n", line);
     }

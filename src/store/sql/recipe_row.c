@@ -133,15 +133,27 @@ static snib_instant recipe_row_instant(int64_t us)
     return (snib_instant){us < most / 1000 ? us * 1000 : most};
 }
 
+/* When it was granted. CREATED_DATE is also when it was renewed; the token is the
+ * clock of the grant, unless others made it higher. Theirs do not say. */
+static int64_t recipe_row_since_us(const struct snib__sql_recipe_row *row)
+{
+    if (!row->of->int_lock || !row->ours) {
+        return row->at_us;
+    }
+    int64_t us = row->token / 1024 * 1000 + row->token % 1024 * 1000 / 1024;
+    return us < row->at_us ? us : row->at_us;
+}
+
 static void recipe_row_about(const struct snib__sql_recipe_row *row,
                              struct snib__buf *ret)
 {
-    struct snib__about about = {.since_ms = row->at_us / 1000};
+    struct snib__about about = {.since_ms = recipe_row_since_us(row) / 1000};
     const char *host = row->by;
     const char *end = recipe_row_behind_host(row->by);
     size_t size = row->by_size;
     if (row->ours && row->of->int_lock) {
         size = 0; /* it does not say */
+        snprintf(about.program, sizeof about.program, "snib");
     } else if (row->ours) {
         host += 5;
         size = (size_t)(end - host - 1);
@@ -172,7 +184,7 @@ void snib__sql_recipe_show(struct snib__buf *out, const char *name, size_t size,
     c.request[0] = row->ours ? row->id[0] : 0;
     c.request[1] = row->ours ? row->id[1] : 0;
     c.until = recipe_row_instant(row->until_us);
-    c.since = recipe_row_instant(row->at_us);
+    c.since = recipe_row_instant(recipe_row_since_us(row));
     snib__rules_row(out, recipe_row_instant(row->now_us), &c,
                     snib__buf_bytes(&about), snib__buf_size(&about));
     out->failed = out->failed || about.failed;
