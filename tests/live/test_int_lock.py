@@ -6,6 +6,7 @@ The mixed counter is a file to which both sides add one by reading, a pause and
 writing, under the lock: whatever is lost, two were inside at once.
 """
 
+import json
 import os
 import re
 import statistics
@@ -356,7 +357,18 @@ def test_a_lock_is_not_ended_by_force_but_by_hand(base, drivers):
 def test_who_holds_is_shown_whichever_side_it_is(base, drivers, theirs):
     driver = drivers(url(base))
     grant = driver.acquire(driver.lock("n"))
-    assert str(grant.token) in snib(base, "status", "n").stdout
+    said = snib(base, "status", "n").stdout
+    assert str(grant.token) in said, said
+    assert re.search(r"^n: held by a client of snib \(request [0-9a-f]{16}\) "
+                     r"for .*, lease ", said), said
+    seen = json.loads(snib(base, "status", "--json", "n").stdout)
+    named = f"a client of snib (request {seen['holders'][0]['request'][:16]})"
+    assert f"\n  holder   {named}\n" in said, (said, seen)
+    assert f"held by {named}, for " in snib(base, "why", "n").stdout
+    done = snib(base, "try", "--ttl", "2s", "n", "--", "true")
+    assert f"held by {named} for " in done.stdout, done
+    done = snib(base, "wait", "--wait", "300ms", "n")
+    assert f"held by {named} for " in done.stdout, done
     grant.release()
     assert theirs().do("lock") == "locked"
     said = snib(base, "status", "n").stdout
