@@ -369,6 +369,9 @@ def test_who_holds_is_shown_whichever_side_it_is(base, drivers, theirs):
     assert f"held by {named} for " in done.stdout, done
     done = snib(base, "wait", "--wait", "300ms", "n")
     assert f"held by {named} for " in done.stdout, done
+    led = snib(base, "elect", "--observe", "--once", "n").stdout
+    assert re.fullmatch(f"n: led by a client of snib since [0-9TZ:-]*, "
+                        f"term {grant.token}\n", led), led
     grant.release()
     assert theirs().do("lock") == "locked"
     said = snib(base, "status", "n").stdout
