@@ -305,6 +305,10 @@ def test_who_holds_is_shown(base, drivers, bare):
     wait_until(lambda: waiting(base) == 1, what="it waits")
     said = snib(base, "status", "nightly").stdout
     assert f"session {theirs.id}" in said, said
+    assert "\n  waiting  cannot be seen on ?dialect=getlock\n" in said, said
+    why = snib(base, "why", "nightly").stdout
+    assert "Who waits cannot be seen on ?dialect=getlock. " in why, why
+    assert "1970" not in said and "since" not in said and " for " not in why
     theirs.unlock()
     pending.wait().release()
     assert "free" in snib(base, "status", "nightly").stdout

@@ -364,7 +364,10 @@ def test_who_holds_is_shown_whichever_side_it_is(base, drivers, theirs):
     seen = json.loads(snib(base, "status", "--json", "n").stdout)
     named = f"a client of snib (request {seen['holders'][0]['request'][:16]})"
     assert f"\n  holder   {named}\n" in said, (said, seen)
-    assert f"held by {named}, for " in snib(base, "why", "n").stdout
+    assert "\n  waiting  cannot be seen on ?dialect=int_lock\n" in said, said
+    why = snib(base, "why", "n").stdout
+    assert f"held by {named}, for " in why, why
+    assert "Who waits cannot be seen on ?dialect=int_lock. " in why, why
     done = snib(base, "try", "--ttl", "2s", "n", "--", "true")
     assert f"held by {named} for " in done.stdout, done
     done = snib(base, "wait", "--wait", "300ms", "n")

@@ -206,23 +206,34 @@ static void only_a_whole_url_leads_there_from_anywhere(void **state)
 static void a_store_that_cannot_show_who_waits_is_named(void **state)
 {
     static const struct {
-        const char *url, *queue, *search;
+        const char *url, *queue, *waiters, *search;
     } t[] = {
-        {"redlock://a,b,c", "redlock:", "redlock:"},
-        {"REDLOCKS://a,b,c", "redlock:", "redlock:"},
+        {"redlock://a,b,c", "redlock:", "redlock:", "redlock:"},
+        {"REDLOCKS://a,b,c", "redlock:", "redlock:", "redlock:"},
         {"mysql://h/d?dialect=shedlock", "?dialect=shedlock",
-         "?dialect=shedlock"},
-        {"amqp://h", NULL, "amqp:"},
-        {"amqps://h", NULL, "amqp:"},
-        {"redis://h", NULL, NULL},
-        {"postgres://dialect=shedlock/d", NULL, NULL},
-        {NULL, NULL, NULL},
+         "?dialect=shedlock", "?dialect=shedlock"},
+        {"postgres://h/d?ttl=3s&dialect=int_lock&region=x", "?dialect=int_lock",
+         "?dialect=int_lock", "?dialect=int_lock"},
+        {"mysql://h/d?dialect=getlock", NULL, "?dialect=getlock",
+         "?dialect=getlock"},
+        {"postgres://h/d?dialect=advisory", NULL, NULL, NULL}, /* pg_locks */
+        {"etcd://h?dialect=concurrency", NULL, NULL, NULL},
+        {"amqp://h", NULL, NULL, "amqp:"},
+        {"amqps://h", NULL, NULL, "amqp:"},
+        {"redis://h", NULL, NULL, NULL},
+        {"postgres://dialect=shedlock/d", NULL, NULL, NULL},
+        {"postgres://h/d?prefix=dialect=shedlock", NULL, NULL, NULL},
+        {"postgres://h/d?dialect=shedlocks", NULL, NULL, NULL},
+        {NULL, NULL, NULL, NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         const char *queue = storeurl_without_queue(t[i].url);
+        const char *waiters = storeurl_without_waiters(t[i].url);
         const char *search = storeurl_without_search(t[i].url);
         assert_string_equal(queue ? queue : "", t[i].queue ? t[i].queue : "");
+        assert_string_equal(waiters ? waiters : "",
+                            t[i].waiters ? t[i].waiters : "");
         assert_string_equal(search ? search : "",
                             t[i].search ? t[i].search : "");
     }
