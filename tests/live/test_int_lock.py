@@ -349,6 +349,8 @@ def test_a_lock_is_not_ended_by_force_but_by_hand(base, drivers):
     assert done.returncode == 78 and "not ended by force" in done.stdout
     base.sql(f"DELETE FROM INT_LOCK WHERE LOCK_KEY='{KEY}'")
     grant.wait_state("lost")
+    done = snib(base, "force-release", "n")  # it is free, and nobody is asked
+    assert done.returncode == 78 and "not ended by force" in done.stdout
 
 
 # -- looks --------------------------------------------------------------------

@@ -239,6 +239,36 @@ static void a_store_that_cannot_show_who_waits_is_named(void **state)
     }
 }
 
+/* One that has it must not be among them: nobody would be asked. */
+static void a_store_without_forced_release_is_known(void **state)
+{
+    static const char *const without[] = {
+        "zookeeper://h",
+        "ZOOKEEPERS://h",
+        "zookeeper://h?dialect=curator-mutex",
+        "amqp://h",
+        "amqps://h/v",
+        "postgres://h/d?dialect=shedlock",
+        "postgres://h/d?dialect=int_lock&ttl=9s",
+        "postgres://h/d?dialect=advisory",
+        "mysql://h/d?dialect=getlock",
+        "etcd://h?tls_ca=x&dialect=concurrency",
+    };
+    static const char *const with[] = {
+        "redis://h",      "redlock://a,b,c",
+        "file:/x",        "etcd://h",
+        "postgres://h/d", "mysql://h/d?table=dialect=getlock",
+        "file:/amqp://",  "memory:zookeeper:"};
+    (void)state;
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        assert_true(storeurl_without_force(without[i]));
+    }
+    for (size_t i = 0; i < sizeof with / sizeof *with; i++) {
+        assert_false(storeurl_without_force(with[i]));
+    }
+    assert_false(storeurl_without_force(NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest storeurl[] = {
@@ -250,6 +280,7 @@ int main(void)
         IN_DIR(a_url_that_hangs_on_the_directory_is_anchored),
         cmocka_unit_test(only_a_whole_url_leads_there_from_anywhere),
         cmocka_unit_test(a_store_that_cannot_show_who_waits_is_named),
+        cmocka_unit_test(a_store_without_forced_release_is_known),
     };
     return RUN(storeurl);
 }

@@ -179,6 +179,26 @@ const char *storeurl_without_search(const char *url)
     return storeurl_without_waiters(url);
 }
 
+bool storeurl_without_force(const char *url)
+{
+    static const char *const schemes[] = {
+        "zookeeper:", "zookeepers:", "amqp:", "amqps:"};
+    static const char *const dialects[] = {
+        "?dialect=shedlock", "?dialect=int_lock", "?dialect=getlock",
+        "?dialect=advisory", "?dialect=concurrency"};
+    bool without = false;
+
+    for (size_t i = 0; url != NULL && i < sizeof schemes / sizeof schemes[0];
+         i++) {
+        without = without || storeurl_begins(url, schemes[i]);
+    }
+    for (size_t i = 0; url != NULL && i < sizeof dialects / sizeof dialects[0];
+         i++) {
+        without = without || storeurl_has_dialect(url, dialects[i]);
+    }
+    return without;
+}
+
 void storeurl_tell_unverified(const char *url)
 {
     if (strstr(storeurl_query_of(url), "tls_verify=no") != NULL) {

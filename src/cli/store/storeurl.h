@@ -55,6 +55,9 @@ const char *storeurl_without_waiters(const char *url);
  * deadlock is found. */
 const char *storeurl_without_search(const char *url);
 
+/* Is it a store that has no forced release, whatever is forced? It says so itself. */
+bool storeurl_without_force(const char *url);
+
 /* Say that anybody may answer in the place of the server, if this URL of a
  * client that was opened allows it (tls_verify=no). */
 void storeurl_tell_unverified(const char *url);
