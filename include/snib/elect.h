@@ -192,7 +192,7 @@ struct snib_leader {
     const char *user;
     const char *program;
     int64_t pid;       /* 0: not known                                    */
-    int64_t since_ms;  /* Unix time                                       */
+    int64_t since_ms;  /* Unix time; 0: not known                         */
     int64_t left_ms;   /* of the lease, which is renewed                  */
     size_t candidates; /* that wait */
     bool self;         /* this very candidate                             */

@@ -25,6 +25,7 @@
 #include "cli/words/duration.h"
 #include "cli/words/show.h"
 #include "cli/words/text.h"
+#include "cli/words/waitline.h"
 #include "snib/elect.h"
 #include "snib/sys.h"
 
@@ -161,17 +162,17 @@ static void cmd_elect_print_text(const char *name, const struct snib_leader *l)
     if (l->term == 0) {
         text_add(&t, ": no leader");
     } else {
-        cmd_elect_since_text(l->since_ms, since, sizeof since);
         text_add(&t, ": led by ");
-        text_add_shown(&t, l->host, strlen(l->host));
-        text_addf(&t, "/%" PRId64 " (", l->pid);
-        text_add_shown(&t, l->user, strlen(l->user));
-        if (l->id[0] != '\0') {
-            text_add(&t, ", \"");
-            text_add_shown(&t, l->id, strlen(l->id));
-            text_add(&t, "\"");
+        waitline_party(&t, &(struct snib_party){.host = l->host,
+                                                .pid = l->pid,
+                                                .user = l->user,
+                                                .reason = l->id,
+                                                .program = l->program});
+        if (l->since_ms != 0) { /* else the store does not know */
+            cmd_elect_since_text(l->since_ms, since, sizeof since);
+            text_addf(&t, " since %s", since);
         }
-        text_addf(&t, ") since %s, term %" PRId64, since, l->term);
+        text_addf(&t, ", term %" PRId64, l->term);
     }
     printf("%s\n", line);
 }

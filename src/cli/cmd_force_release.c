@@ -8,8 +8,12 @@
  * that cannot be read is no obstacle, since this command is what mends it. The
  * exception is a key of Redis that has another type: it is not snib's to
  * remove.
+ *
+ * A store that has no forced release is asked for one all the same, and at once:
+ * it ends nothing, whether somebody holds or not, and says how it is done there.
  */
 #include "cli/cli.h"
+#include "cli/store/storeurl.h"
 #include "cli/words/show.h"
 #include "cli/words/text.h"
 #include "snib/inspect.h"
@@ -133,7 +137,7 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
     struct snib_error error = {0};
     struct snib_view *view;
     size_t held = 0;
-    bool damaged, closed, was_closed = false;
+    bool damaged, closed, was_closed = false, lacks;
     int code = cli_check_name(args, name);
 
     (void)count;
@@ -160,11 +164,14 @@ int cmd_force_release(struct cli_args *args, int count, char **operands)
         snib_view_free(view);
     }
     closed = held > 0 || was_closed || damaged;
-    if (closed && (code = cmd_force_release_confirm(args, name, held,
-                                                    damaged)) != CLI_OK) {
+    lacks = storeurl_without_force(snib_client_url(client));
+    if (closed && !lacks &&
+        (code = cmd_force_release_confirm(args, name, held, damaged)) !=
+            CLI_OK) {
         return code;
     }
-    return closed || args->json ? cmd_force_release_force(args, client, name,
-                                                          was_closed, damaged)
-                                : CLI_OK;
+    return closed || lacks || args->json
+               ? cmd_force_release_force(args, client, name, was_closed,
+                                         damaged)
+               : CLI_OK;
 }

@@ -31,7 +31,7 @@ int cmd_status(struct cli_args *args, int count, char **operands)
         show_json_view(object, view, &params);
         show_json_print(object);
     } else {
-        const char *store = storeurl_without_queue(snib_client_url(client));
+        const char *store = storeurl_without_waiters(snib_client_url(client));
 
         show_view(view, &params);
         if (view->holder_count > 0 && view->waiter_count == 0 &&

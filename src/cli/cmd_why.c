@@ -96,7 +96,7 @@ int cmd_why(struct cli_args *args, int count, char **operands)
     if (code != CLI_OK || (code = cli_open(args, &client)) != CLI_OK) {
         return code;
     }
-    all.no_queue = storeurl_without_queue(snib_client_url(client));
+    all.no_queue = storeurl_without_waiters(snib_client_url(client));
     error.code = snib_client_list(client, NULL, &all.views, &all.count, &error);
     if (error.code != SNIB_ERR_OK && error.code != SNIB_ERR_UNSUPPORTED) {
         return cli_fail(&error);

@@ -97,6 +97,7 @@ def test_an_election_has_one_winner(at):
     (("latch", "--await", "-w", "0", "n"), "mutexes only"),
     (("force-release", "--yes", "--reason", "x", "held"),
      "no forced release"),
+    (("force-release", "free"), "no forced release"),
 ])
 def test_what_it_has_not_is_said(at, args, words):
     snib = at()

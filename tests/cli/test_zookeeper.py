@@ -78,6 +78,7 @@ def test_an_election_has_one_winner(at, tmp_path):
     (("run", "--priority", "3", "n", "--", "true"), "no priorities"),
     (("force-release", "--yes", "--reason", "x", "held"),
      "no forced release"),
+    (("force-release", "free"), "no forced release"),
     (("latch", "--set", "2", "n"), "latches or values"),
     (("latch", "--await", "n"), "no latches"),
     (("latch", "--await", "-w", "0", "n"), "no latches"),

@@ -284,6 +284,12 @@ def test_what_there_is_not_is_unsupported(base, drivers):
     assert said.err == "UNSUPPORTED" and "mutexes only" in said.text
     done = snib(base, "list")
     assert done.returncode == 78 and "cannot be listed" in done.stdout
+    for holds in (False, True):
+        grant = ours.acquire(ours.lock("n")) if holds else None
+        done = snib(base, "force-release", "n")
+        assert done.returncode == 78, (holds, done)
+        assert "ended by pg_terminate_backend" in done.stdout, (holds, done)
+    grant.release()
 
 
 def test_urls_that_mean_nothing_are_refused(base, drivers):

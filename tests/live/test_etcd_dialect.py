@@ -13,6 +13,7 @@ import pytest
 
 from counters import Counter
 from harness import process
+from harness.beside import snib_at
 from harness.etcd_server import EtcdServer, etcd_missing
 from harness.foreign import Foreign, go_mutex, missing
 from harness.wait import stays, wait_until
@@ -285,11 +286,20 @@ def test_who_holds_is_shown_whichever_side_it_is(one, drivers):
         seen = look.call("inspect", client="c", name="n")
         assert len(seen.holders) == 1 and len(seen.waiters) == 1
         assert seen.holders[0]["program"] == "not snib", seen
+        said = snib_at(one.url + DIALECT, "status", "n").stdout
+        assert re.match("n: held by a client that is not snib, lease .*\n"
+                        "  holder   a client that is not snib\n  lease ",
+                        said), said
         theirs.unlock()
         grant = waiting.wait()
     seen = look.call("inspect", client="c", name="n")
     assert seen.holders[0]["token"] == grant.token
-    grant.release()
+    for holds in (True, False):
+        done = snib_at(one.url + DIALECT, "force-release", "n")
+        assert done.returncode == 78, done
+        assert "not ended by force" in done.stdout, done
+        if holds:
+            grant.release()
 
 
 def test_a_waiter_that_was_killed_stands_in_nobodys_way_for_long(one, drivers):

@@ -300,6 +300,12 @@ def test_what_there_is_not_is_unsupported(base, drivers):
     assert said.err == "UNSUPPORTED" and "mutexes only" in said.text
     done = snib(base, "list")
     assert done.returncode == 78 and "cannot be listed" in done.stdout
+    for holds in (False, True):
+        grant = ours.acquire(ours.lock("n")) if holds else None
+        done = snib(base, "force-release", "n")
+        assert done.returncode == 78, (holds, done)
+        assert "ended by KILL alone" in done.stdout, (holds, done)
+    grant.release()
 
 
 def test_urls_that_mean_nothing_are_refused(base, drivers):
@@ -317,6 +323,10 @@ def test_who_holds_is_shown(base, drivers, bare):
     wait_until(lambda: waiting(base) == 1, what="it waits")
     said = snib(base, "status", "nightly").stdout
     assert f"session {theirs.id}" in said, said
+    assert "\n  waiting  cannot be seen on ?dialect=getlock\n" in said, said
+    why = snib(base, "why", "nightly").stdout
+    assert "Who waits cannot be seen on ?dialect=getlock. " in why, why
+    assert "1970" not in said and "since" not in said and " for " not in why
     theirs.unlock()
     pending.wait().release()
     assert "free" in snib(base, "status", "nightly").stdout

@@ -6,6 +6,7 @@ The mixed counter is a file to which both sides add one by reading, a pause and
 writing, under the lock: whatever is lost, two were inside at once.
 """
 
+import json
 import os
 import re
 import statistics
@@ -348,6 +349,8 @@ def test_a_lock_is_not_ended_by_force_but_by_hand(base, drivers):
     assert done.returncode == 78 and "not ended by force" in done.stdout
     base.sql(f"DELETE FROM INT_LOCK WHERE LOCK_KEY='{KEY}'")
     grant.wait_state("lost")
+    done = snib(base, "force-release", "n")  # it is free, and nobody is asked
+    assert done.returncode == 78 and "not ended by force" in done.stdout
 
 
 # -- looks --------------------------------------------------------------------
@@ -356,7 +359,24 @@ def test_a_lock_is_not_ended_by_force_but_by_hand(base, drivers):
 def test_who_holds_is_shown_whichever_side_it_is(base, drivers, theirs):
     driver = drivers(url(base))
     grant = driver.acquire(driver.lock("n"))
-    assert str(grant.token) in snib(base, "status", "n").stdout
+    said = snib(base, "status", "n").stdout
+    assert str(grant.token) in said, said
+    assert re.search(r"^n: held by a client of snib \(request [0-9a-f]{16}\) "
+                     r"for .*, lease ", said), said
+    seen = json.loads(snib(base, "status", "--json", "n").stdout)
+    named = f"a client of snib (request {seen['holders'][0]['request'][:16]})"
+    assert f"\n  holder   {named}\n" in said, (said, seen)
+    assert "\n  waiting  cannot be seen on ?dialect=int_lock\n" in said, said
+    why = snib(base, "why", "n").stdout
+    assert f"held by {named}, for " in why, why
+    assert "Who waits cannot be seen on ?dialect=int_lock. " in why, why
+    done = snib(base, "try", "--ttl", "2s", "n", "--", "true")
+    assert f"held by {named} for " in done.stdout, done
+    done = snib(base, "wait", "--wait", "300ms", "n")
+    assert f"held by {named} for " in done.stdout, done
+    led = snib(base, "elect", "--observe", "--once", "n").stdout
+    assert re.fullmatch(f"n: led by a client of snib since [0-9TZ:-]*, "
+                        f"term {grant.token}\n", led), led
     grant.release()
     assert theirs().do("lock") == "locked"
     said = snib(base, "status", "n").stdout

@@ -140,12 +140,54 @@ static void what_the_store_does_not_know_is_not_told(void **state)
           "n\\x01: held by h, lease 5s\n"
           "  holder   h\n"
           "  lease    5s\n");
-    p.host = "";
-    p.program = "snib";
-    shows(&view, none,
-          "n\\x01: held by an unknown host, lease 5s\n"
-          "  holder   an unknown host running snib\n"
-          "  lease    5s\n");
+    show_begin();
+    json_t *o = show_json_party(&p, true);
+    assert_null(json_object_get(o, "since"));
+    assert_null(json_object_get(o, "since_ms"));
+    json_decref(o);
+}
+
+/* It is named by what is known of it, in each of the places. */
+static void who_has_no_host_is_named_all_the_same(void **state)
+{
+    static const struct {
+        const char *program, *request, *user, *named;
+    } t[] = {
+        {"snib", "00112233445566778899aabbccddeeff", "",
+         "a client of snib (request 0011223344556677)"},
+        {"", "00112233445566778899aabbccddeeff", "",
+         "a client of snib (request 0011223344556677)"},
+        {"snib", "00000000000000000000000000000000", "", "a client of snib"},
+        {"not snib", "00000000000000000000000000000000", "",
+         "a client that is not snib"},
+        {"session 172", "", "", "session 172"},
+        {"psql\x1b (session 5)", "", "anna", "psql\\x1B (session 5) (anna)"},
+        {"", "", "", "an unknown client"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        struct snib_party p = party("");
+        struct snib_view view = view_of(&p, 1, &p, 1);
+        char text[500];
+        p.since_ms = 0;
+        p.program = t[i].program;
+        p.request = t[i].request;
+        p.user = t[i].user;
+        snprintf(text, sizeof text,
+                 "n\\x01: held by %s, lease 5s\n"
+                 "  holder   %s\n"
+                 "  lease    5s\n"
+                 "  waiting  %s\n",
+                 t[i].named, t[i].named, t[i].named);
+        shows(&view, none, text);
+        view.holder_count = 0; /* they await a latch */
+        p.kind = SNIB_KIND_READ;
+        snprintf(text, sizeof text,
+                 "n\\x01: a closed latch, 1 step to go\n"
+                 "  waiting  %s, to pass the latch, or to read\n",
+                 t[i].named);
+        shows(&view, (struct kind_params){.size = -1, .latch = 1}, text);
+    }
 }
 
 static void what_a_party_shares_or_wants_stands_behind_it(void **state)
@@ -219,7 +261,7 @@ static void an_instant_is_told_to_the_millisecond(void **state)
         int64_t ms;
         const char *text;
     } t[] = {
-        {0, "1970-01-01T00:00:00.000Z"},
+        {1, "1970-01-01T00:00:00.001Z"},
         {999, "1970-01-01T00:00:00.999Z"},
         {1000, "1970-01-01T00:00:01.000Z"},
         {INT64_C(951782400001), "2000-02-29T00:00:00.001Z"},
@@ -346,6 +388,7 @@ int main(void)
     const struct CMUnitTest cli_show[] = {
         cmocka_unit_test(a_lock_is_a_block_of_lines),
         cmocka_unit_test(what_the_store_does_not_know_is_not_told),
+        cmocka_unit_test(who_has_no_host_is_named_all_the_same),
         cmocka_unit_test(what_a_party_shares_or_wants_stands_behind_it),
         cmocka_unit_test(a_party_has_the_fields_of_schema_1),
         cmocka_unit_test(an_instant_is_told_to_the_millisecond),

@@ -134,6 +134,17 @@ static void an_age_that_is_not_known_is_not_said(void **state)
            "  1. ci-8, waiting.\n"
            "  Next: the first in the queue, when it is released, or in 5s at "
            "the earliest if nobody renews it.\n");
+    p.host = w.host = "";
+    p.program = "not snib (session 4)";
+    w.program = "snib";
+    w.request = "00112233445566778899aabbccddeeff";
+    prints(&nothing_else, &view, FREE_PARAMS,
+           "n:\n"
+           "  held by a client that is not snib (session 4); lease left 5s.\n"
+           "  1 waits:\n"
+           "  1. a client of snib (request 0011223344556677), waiting.\n"
+           "  Next: the first in the queue, when it is released, or in 5s at "
+           "the earliest if nobody renews it.\n");
 }
 
 /* Of several who share it the last to end decides. */

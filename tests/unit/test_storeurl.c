@@ -206,26 +206,67 @@ static void only_a_whole_url_leads_there_from_anywhere(void **state)
 static void a_store_that_cannot_show_who_waits_is_named(void **state)
 {
     static const struct {
-        const char *url, *queue, *search;
+        const char *url, *queue, *waiters, *search;
     } t[] = {
-        {"redlock://a,b,c", "redlock:", "redlock:"},
-        {"REDLOCKS://a,b,c", "redlock:", "redlock:"},
+        {"redlock://a,b,c", "redlock:", "redlock:", "redlock:"},
+        {"REDLOCKS://a,b,c", "redlock:", "redlock:", "redlock:"},
         {"mysql://h/d?dialect=shedlock", "?dialect=shedlock",
-         "?dialect=shedlock"},
-        {"amqp://h", NULL, "amqp:"},
-        {"amqps://h", NULL, "amqp:"},
-        {"redis://h", NULL, NULL},
-        {"postgres://dialect=shedlock/d", NULL, NULL},
-        {NULL, NULL, NULL},
+         "?dialect=shedlock", "?dialect=shedlock"},
+        {"postgres://h/d?ttl=3s&dialect=int_lock&region=x", "?dialect=int_lock",
+         "?dialect=int_lock", "?dialect=int_lock"},
+        {"mysql://h/d?dialect=getlock", NULL, "?dialect=getlock",
+         "?dialect=getlock"},
+        {"postgres://h/d?dialect=advisory", NULL, NULL, NULL}, /* pg_locks */
+        {"etcd://h?dialect=concurrency", NULL, NULL, NULL},
+        {"amqp://h", NULL, NULL, "amqp:"},
+        {"amqps://h", NULL, NULL, "amqp:"},
+        {"redis://h", NULL, NULL, NULL},
+        {"postgres://dialect=shedlock/d", NULL, NULL, NULL},
+        {"postgres://h/d?prefix=dialect=shedlock", NULL, NULL, NULL},
+        {"postgres://h/d?dialect=shedlocks", NULL, NULL, NULL},
+        {NULL, NULL, NULL, NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         const char *queue = storeurl_without_queue(t[i].url);
+        const char *waiters = storeurl_without_waiters(t[i].url);
         const char *search = storeurl_without_search(t[i].url);
         assert_string_equal(queue ? queue : "", t[i].queue ? t[i].queue : "");
+        assert_string_equal(waiters ? waiters : "",
+                            t[i].waiters ? t[i].waiters : "");
         assert_string_equal(search ? search : "",
                             t[i].search ? t[i].search : "");
     }
+}
+
+/* One that has it must not be among them: nobody would be asked. */
+static void a_store_without_forced_release_is_known(void **state)
+{
+    static const char *const without[] = {
+        "zookeeper://h",
+        "ZOOKEEPERS://h",
+        "zookeeper://h?dialect=curator-mutex",
+        "amqp://h",
+        "amqps://h/v",
+        "postgres://h/d?dialect=shedlock",
+        "postgres://h/d?dialect=int_lock&ttl=9s",
+        "postgres://h/d?dialect=advisory",
+        "mysql://h/d?dialect=getlock",
+        "etcd://h?tls_ca=x&dialect=concurrency",
+    };
+    static const char *const with[] = {
+        "redis://h",      "redlock://a,b,c",
+        "file:/x",        "etcd://h",
+        "postgres://h/d", "mysql://h/d?table=dialect=getlock",
+        "file:/amqp://",  "memory:zookeeper:"};
+    (void)state;
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        assert_true(storeurl_without_force(without[i]));
+    }
+    for (size_t i = 0; i < sizeof with / sizeof *with; i++) {
+        assert_false(storeurl_without_force(with[i]));
+    }
+    assert_false(storeurl_without_force(NULL));
 }
 
 int main(void)
@@ -239,6 +280,7 @@ int main(void)
         IN_DIR(a_url_that_hangs_on_the_directory_is_anchored),
         cmocka_unit_test(only_a_whole_url_leads_there_from_anywhere),
         cmocka_unit_test(a_store_that_cannot_show_who_waits_is_named),
+        cmocka_unit_test(a_store_without_forced_release_is_known),
     };
     return RUN(storeurl);
 }

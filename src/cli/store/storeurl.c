@@ -125,17 +125,49 @@ static bool storeurl_begins(const char *url, const char *scheme)
     return strncasecmp(url, scheme, strlen(scheme)) == 0;
 }
 
+/* "?dialect=getlock", say, a constant: the dialect that the URL asks for. */
+static bool storeurl_has_dialect(const char *url, const char *dialect)
+{
+    const char *field = storeurl_query_of(url);
+    size_t size = strlen(dialect + 1);
+
+    while (*field == '?' || *field == '&') {
+        field++;
+        if (strncmp(field, dialect + 1, size) == 0 &&
+            strcspn(field + size, "&#") == 0) {
+            return true;
+        }
+        field += strcspn(field, "&#");
+    }
+    return false;
+}
+
 const char *storeurl_without_queue(const char *url)
 {
+    static const char *const dialects[] = {"?dialect=shedlock",
+                                           "?dialect=int_lock"};
+
     if (url == NULL) {
         return NULL;
     }
     if (storeurl_begins(url, "redlock:") || storeurl_begins(url, "redlocks:")) {
         return "redlock:";
     }
-    return strstr(storeurl_query_of(url), "dialect=shedlock") != NULL
-               ? "?dialect=shedlock"
-               : NULL;
+    for (size_t i = 0; i < sizeof dialects / sizeof dialects[0]; i++) {
+        if (storeurl_has_dialect(url, dialects[i])) {
+            return dialects[i];
+        }
+    }
+    return NULL;
+}
+
+const char *storeurl_without_waiters(const char *url)
+{
+    static const char getlock[] = "?dialect=getlock";
+
+    return url != NULL && storeurl_has_dialect(url, getlock)
+               ? getlock
+               : storeurl_without_queue(url);
 }
 
 const char *storeurl_without_search(const char *url)
@@ -144,7 +176,27 @@ const char *storeurl_without_search(const char *url)
         (storeurl_begins(url, "amqp:") || storeurl_begins(url, "amqps:"))) {
         return "amqp:";
     }
-    return storeurl_without_queue(url);
+    return storeurl_without_waiters(url);
+}
+
+bool storeurl_without_force(const char *url)
+{
+    static const char *const schemes[] = {
+        "zookeeper:", "zookeepers:", "amqp:", "amqps:"};
+    static const char *const dialects[] = {
+        "?dialect=shedlock", "?dialect=int_lock", "?dialect=getlock",
+        "?dialect=advisory", "?dialect=concurrency"};
+    bool without = false;
+
+    for (size_t i = 0; url != NULL && i < sizeof schemes / sizeof schemes[0];
+         i++) {
+        without = without || storeurl_begins(url, schemes[i]);
+    }
+    for (size_t i = 0; url != NULL && i < sizeof dialects / sizeof dialects[0];
+         i++) {
+        without = without || storeurl_has_dialect(url, dialects[i]);
+    }
+    return without;
 }
 
 void storeurl_tell_unverified(const char *url)

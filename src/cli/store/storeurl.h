@@ -43,13 +43,20 @@ bool storeurl_is_whole(const char *url);
  * like one)? */
 bool storeurl_has_secret(const char *url);
 
-/* What it is called, if it is a store at which nobody stands in a queue, so that it
- * cannot show who waits; else NULL. url: NULL is the default. */
+/* What it is called, if it is a store at which nobody stands in a queue; else NULL.
+ * url: NULL is the default. */
 const char *storeurl_without_queue(const char *url);
+
+/* The same of a store that cannot show who waits: there is no queue, or the server
+ * tells nobody of it, as MySQL's named locks. */
+const char *storeurl_without_waiters(const char *url);
 
 /* The same of a store at which nobody can see who waits for what, so that no
  * deadlock is found. */
 const char *storeurl_without_search(const char *url);
+
+/* Is it a store that has no forced release, whatever is forced? It says so itself. */
+bool storeurl_without_force(const char *url);
 
 /* Say that anybody may answer in the place of the server, if this URL of a
  * client that was opened allows it (tls_verify=no). */

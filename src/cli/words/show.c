@@ -122,15 +122,17 @@ json_t *show_json_party(const struct snib_party *p, bool holder)
     json_t *o = json_object();
     char since[48];
 
-    show_rfc3339(p->since_ms, since, sizeof since);
     json_object_set_new(o, "client", show_text(p->client_id));
     json_object_set_new(o, "host", show_text(p->host));
     json_object_set_new(o, "pid", json_integer(p->pid));
     json_object_set_new(o, "user", show_text(p->user));
     json_object_set_new(o, "program", show_text(p->program));
     json_object_set_new(o, "reason", show_text(p->reason));
-    json_object_set_new(o, "since", json_string(since));
-    json_object_set_new(o, "since_ms", json_integer(p->since_ms));
+    if (p->since_ms != 0) { /* else the store does not know */
+        show_rfc3339(p->since_ms, since, sizeof since);
+        json_object_set_new(o, "since", json_string(since));
+        json_object_set_new(o, "since_ms", json_integer(p->since_ms));
+    }
     json_object_set_new(o, "left_ms", json_integer(p->left_ms));
     json_object_set_new(o, "kind", json_string(kind_text(p->kind)));
     json_object_set_new(o, "permits", json_integer(p->permits));
@@ -288,10 +290,7 @@ bool show_is_me(const struct snib_party *p)
 void show_party(struct text *t, const struct snib_party *p)
 {
     waitline_party(t, p);
-    if (p->program[0] != '\0') {
-        text_add(t, " running ");
-        text_add_shown(t, p->program, strlen(p->program));
-    }
+    waitline_program(t, p);
     kind_wish(t, p);
 }
 
@@ -319,7 +318,8 @@ static void show_print_waiter(const char *label, const struct snib_party *p,
                                         .pid = p->pid,
                                         .user = p->user,
                                         .reason = p->reason,
-                                        .program = p->program});
+                                        .program = p->program,
+                                        .request = p->request});
     printf("  %-8s %s, to pass the latch, or to read\n", label, line);
 }
 

@@ -52,10 +52,37 @@ static void waitline_schedule(struct waitline *w, int64_t now_ns)
     w->due_ns = w->started_ns + (waited / (300 * SECOND) + 1) * (300 * SECOND);
 }
 
+static bool waitline_has_request(const struct snib_party *p)
+{
+    return p->request != NULL && p->request[strspn(p->request, "0")] != '\0';
+}
+
+/* A table may have no room for the host, a server may not tell it: then by its
+ * program, and by the request, which others who look see as well. */
+static void waitline_nameless(struct text *t, const struct snib_party *p)
+{
+    static const char stranger[] = "not snib";
+    bool ours = strcmp(p->program, "snib") == 0;
+
+    if (strncmp(p->program, stranger, sizeof stranger - 1) == 0) {
+        text_add(t, "a client that is ");
+    }
+    if (p->program[0] != '\0' && !ours) {
+        text_add_shown(t, p->program, strlen(p->program));
+    } else if (ours || waitline_has_request(p)) {
+        text_add(t, "a client of snib");
+    } else {
+        text_add(t, "an unknown client");
+    }
+    if (waitline_has_request(p)) {
+        text_addf(t, " (request %.16s)", p->request);
+    }
+}
+
 void waitline_party(struct text *t, const struct snib_party *p)
 {
-    if (p->host[0] == '\0') { /* a table may have no room for it */
-        text_add(t, "an unknown host");
+    if (p->host[0] == '\0') {
+        waitline_nameless(t, p);
     }
     text_add_shown(t, p->host, strlen(p->host));
     if (p->pid > 0) {
@@ -70,6 +97,14 @@ void waitline_party(struct text *t, const struct snib_party *p)
             text_add(t, "\"");
         }
         text_add(t, ")");
+    }
+}
+
+void waitline_program(struct text *t, const struct snib_party *p)
+{
+    if (p->host[0] != '\0' && p->program[0] != '\0') {
+        text_add(t, " running ");
+        text_add_shown(t, p->program, strlen(p->program));
     }
 }
 

@@ -47,7 +47,9 @@ bool waitline_store(struct text *, struct snib_client *);
 void waitline_skip(struct waitline *, int64_t now_ns);
 void waitline_wipe(struct waitline *);
 
-/* HOST/PID (USER, "REASON"). */
+/* HOST/PID (USER, "REASON"); without a host its program or its request. */
 void waitline_party(struct text *, const struct snib_party *);
+/* Behind that: " running PROGRAM", where that was not said. */
+void waitline_program(struct text *, const struct snib_party *);
 
 #endif

@@ -166,10 +166,7 @@ static void why_print_holder(const struct why_locks *all,
     why_add_kind(&t, p);
     text_add(&t, " by ");
     why_add_party(&t, p);
-    if (p->program[0] != '\0') {
-        text_add(&t, " running ");
-        text_add_shown(&t, p->program, strlen(p->program));
-    }
+    waitline_program(&t, p);
     why_add_age(&t, ", for ", p);
     duration_text(p->left_ms, left);
     if (p->left_ms > 0) {
