@@ -10,7 +10,7 @@ import time
 import pytest
 
 from counters import Counter
-from harness.beside import bare_clients
+from harness.beside import bare_clients, snib_at
 from harness.foreign import Lines
 from harness.postgres_server import PostgresServer, postgres_missing
 from harness.stream_proxy import StreamProxy
@@ -311,6 +311,13 @@ def test_who_holds_and_waits_is_shown(base, drivers, bare):
     assert why.returncode == 0 and "nightly:" in why.stdout, why
     assert "Next: the first in the queue" in why.stdout, why.stdout
     assert snib(base, "deadlocks").returncode == 78
+    base.psql("CREATE ROLE other LOGIN")  # which may not see all of theirs
+    said = snib_at(url(base).replace("snib@", "other@"), "status",
+                   "nightly").stdout
+    assert re.match(rf"nightly: held by .*\(session {theirs.pid}\), lease 1s\n"
+                    rf"  holder   .*\(session {theirs.pid}\)\n  lease ",
+                    said), said
+    assert "host" not in said, said
     theirs.unlock()
     pending.wait().release()
     assert "free" in snib(base, "status", "nightly").stdout

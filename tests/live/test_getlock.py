@@ -335,7 +335,7 @@ def test_who_holds_is_shown(base, drivers, bare):
         r"ok +dialect +named locks \(GET_LOCK\)", done.stdout), done.stdout
 
 
-def test_no_right_and_no_table_is_needed(base, drivers):
+def test_no_right_and_no_table_is_needed(base, drivers, bare):
     base.sql("CREATE USER bare@'%'", "CREATE DATABASE empty",
              "GRANT SELECT ON empty.* TO bare@'%'")
     where = url(base).replace("snib@", "bare@").replace("/snib?", "/empty?")
@@ -343,6 +343,12 @@ def test_no_right_and_no_table_is_needed(base, drivers):
     grant = ours.acquire(ours.lock("nightly"))
     assert grant.renew().ok
     grant.release()
+    theirs = bare()  # another user's: the server does not say what it is
+    theirs.lock()
+    said = snib_at(where, "status", "nightly").stdout
+    assert said.startswith(f"nightly: held by session {theirs.id}, lease 1s\n"
+                           f"  holder   session {theirs.id}\n"), said
+    theirs.unlock()
     assert base.sql("SELECT COUNT(*) FROM information_schema.TABLES WHERE "
                     "TABLE_SCHEMA='empty'") == "0"
     assert snib_at(where, "doctor").returncode == 0

@@ -277,7 +277,7 @@ static const char *const text_of[SNIB__MY_STATEMENTS] = {
         "PREPARE snib_end FROM @snib_end;EXECUTE snib_end",
     /* Another user's session may not be shown. */
     [SNIB__MY_GETLOCK_LOOK] =
-        "SELECT 1,h.id,COALESCE(p.USER,'not snib'),COALESCE(p.HOST,'')," US
+        "SELECT 1,h.id,COALESCE(p.USER,''),COALESCE(p.HOST,'')," US
         ",0 FROM (SELECT IS_USED_LOCK($1) id) h LEFT JOIN "
         "information_schema.PROCESSLIST p ON p.ID=h.id WHERE h.id IS NOT NULL",
     [SNIB__MY_GETLOCK_DOCTOR] = "SELECT COUNT(*),@@max_connections FROM "

@@ -36,9 +36,11 @@ const char *snib__pg_dialect_text(int statement)
         return "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE "
                "pid=$1::bigint::int AND application_name='snib: lock' AND "
                "wait_event='advisory'";
-    case SNIB__PG_ADVISORY_LOOK:
+    case SNIB__PG_ADVISORY_LOOK: /* of others' sessions it may see less */
         return "SELECT l.granted::int::bigint,l.pid::bigint,a.application_name,"
-               "coalesce(host(a.client_addr),'its own host')," US ","
+               "CASE WHEN a.backend_start IS NULL THEN '' ELSE "
+               "coalesce(host(a.client_addr),'the server''s own host') END," US
+               ","
                "coalesce((extract(epoch FROM l.waitstart)*1000000)::bigint,0) "
                "FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid=l.pid "
                "WHERE l.locktype='advisory' AND l.database=(SELECT oid "

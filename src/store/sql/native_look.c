@@ -32,7 +32,8 @@ static void native_look_show(struct snib__request *r,
                                    .permits = 1};
     snib_instant now = {snib__sql_get_int(rows, i, NATIVE_LOOK_NOW) * 1000};
     snib__sql_get_text(rows, i, NATIVE_LOOK_PROGRAM, program, sizeof program);
-    snprintf(about.program, sizeof about.program, "%s (session %lld)", program,
+    snprintf(about.program, sizeof about.program,
+             program[0] ? "%s (session %lld)" : "%ssession %lld", program,
              (long long)snib__sql_get_int(rows, i, NATIVE_LOOK_SESSION));
     snib__sql_get_text(rows, i, NATIVE_LOOK_HOST, about.host,
                        sizeof about.host);
