@@ -419,7 +419,7 @@ def test_a_password_is_read_from_a_file_at_each_login(base, drivers, tmp_path):
     path.unlink()
     two = drivers(url)
     said = two.try_acquire(two.lock("m"))
-    assert said.err == "DENIED" and "No such file" in said.text
+    assert said.err == "CONFIG" and "No such file" in said.text
 
 
 # -- what it leaves behind ----------------------------------------------------
