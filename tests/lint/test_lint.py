@@ -38,12 +38,15 @@ SOUND = {
     "docs/ARCHITECTURE.md": "`core/a.c:snib__a` calls `base/mem.c`'s "
                             "`snib__alloc`; `a_…` are its own.\n",
     "run.sh": '#!/bin/sh\nexec echo "$1"\n',
-    "tests/cli/test_run.py": "def test_x():\n    assert 1\n",
+    "tests/cli/test_run.py": "from shared import *\n\n\n"
+                             "def test_x():\n    assert 1\n",
+    "tests/cli/shared.py": "def test_z():\n    assert 1\n",
     "tests/unit/test_a.c": "static void\na_case(void **state)\n{\n"
                            "    (void)state;\n}\n"
                            "int main(void) { a_case(0); return 0; }\n",
     "tests/skips.tsv": "cli.run\ttest_x[a]\tno root\tas a plain user\n",
-    "tests/findings.tsv": "# a line a test\ncli.run\ttest_x[a]\twas wrong\n",
+    "tests/findings.tsv": "# a line a test\ncli.run\ttest_x[a]\twas wrong\n"
+                          "cli.run\ttest_z\twas wrong\n",
 }
 
 # rule, file, its text (appended to the sound one), a word of the finding.

@@ -32,7 +32,8 @@ def _rows(tree, path, fields):
 def _case_exists(tree, name, case):
     """Is there such a test? Parameters and whole programs are not looked at:
     a run tells. A case of C may stand in a header that programs share: then the
-    program lists it."""
+    program lists it. One of Python may stand in a module beside, of which the test
+    takes all over."""
     suite, _, stem = name.partition(".")
     in_c = r"\b{0}\(void|\b(?:CASE|cmocka_unit_test\w*)\({0}[,)]"
     for path, pattern in ((f"tests/{suite}/test_{stem}.py", r"^def {}\("),
@@ -40,8 +41,11 @@ def _case_exists(tree, name, case):
                           (f"tests/{suite}/{stem}.sh", None)):
         if os.path.exists(tree.path(path)):
             function = re.escape(case.split("[")[0])
+            text = tree.read(path)
+            for beside in re.findall(r"^from (\w+) import \*", text, re.M):
+                text += tree.read(f"tests/{suite}/{beside}.py")
             return case == "-" or pattern and re.search(
-                pattern.format(function), tree.read(path), re.M)
+                pattern.format(function), text, re.M)
     return case == "-" and suite in ("cpp", "live", "sim", "unit")
 
 

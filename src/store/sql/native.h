@@ -54,9 +54,9 @@ struct snib__sql_natives {
 /* -- what a store says of its locks ---------------------------------------- */
 
 struct snib__sql_native_ops {
-    /* Add to a script: take the lock, give it back (both answer 1, or 0: they did
-     * not, or NULL: the server has failed), who holds it (columns:
-     * native_look.c); the server's clock in µs, 0: it is no primary. */
+    /* Add to a script: take the lock (1; 0: another session has it; NULL: the server
+     * has failed), give it back (1; 0 or NULL: this session had it not), who holds
+     * it (columns: native_look.c); the server's clock in µs, 0: it is no primary. */
     void (*add_try)(struct snib__sql_script *, const struct snib__name *,
                     snib__sql_row *, void *data);
     void (*add_unlock)(struct snib__sql_script *, const struct snib__name *,
