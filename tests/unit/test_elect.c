@@ -172,8 +172,7 @@ a_lost_term_is_told_and_a_new_campaign_wins_a_higher_one(void **state)
     assert_int_equal(s.term, term);
     assert_int_equal(snib_elect_try_for(a, 5000, &next, &e), SNIB_ERR_OK);
     assert_true(next > term);
-    wait_told(&story,
-              3); /* by the thread that tells of the loss, if it still does */
+    wait_told(&story, 3); /* whichever thread tells */
     assert_int_equal(told(&story), 3);
     assert_int_equal(story.state[2], SNIB_ELECT_LEADER);
     assert_int_equal(story.term[2], next);
