@@ -33,7 +33,8 @@ class Place:
 
     def server(self, paper=None, clients="no", config=()):
         from harness.certs import tls_config
-        from harness.redis_server import RedisServer, free_port
+        from harness.ports import free_port
+        from harness.redis_server import RedisServer
         port = free_port()
         cert, key = paper or self.good
         server = RedisServer(config=[

@@ -5,7 +5,8 @@ import random
 import socket
 import time
 
-from .redis_server import RedisServer, free_port, redis_version
+from .ports import free_port
+from .redis_server import RedisServer, redis_version
 from .resp import RedisError
 from .wait import wait_until
 

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 
 from . import process
-from .redis_server import free_port
+from .ports import free_port
 from .wait import wait_until
 
 

@@ -17,7 +17,7 @@ import subprocess
 
 from . import process
 from .database_server import scratch
-from .redis_server import free_port
+from .ports import free_port
 from .wait import wait_until
 
 

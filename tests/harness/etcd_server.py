@@ -11,7 +11,7 @@ import signal
 import subprocess
 
 from .ensemble import Ensemble, Member
-from .redis_server import free_port
+from .ports import free_port
 from .stream_proxy import StreamProxy
 
 

@@ -29,7 +29,7 @@ import threading
 import time
 
 from . import resp
-from .redis_server import free_port
+from .ports import free_port
 from .wait import boot_ns, patience
 
 SUBSCRIBES = {b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE",

@@ -16,7 +16,7 @@ import subprocess
 
 from . import process
 from .database_server import scratch, user
-from .redis_server import free_port
+from .ports import free_port
 from .wait import wait_until
 
 SBIN = next(iter(sorted(glob.glob("/usr/lib/rabbitmq/lib/*/sbin"))), "")

@@ -5,12 +5,12 @@ import functools
 import os
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
 
 from . import process
 from .certs import openssl_missing
+from .ports import free_port
 from .resp import Client, RedisError
 from .wait import wait_until
 
@@ -77,12 +77,6 @@ def as_known(line):
     name, _, value = line.partition(" ")
     name = BEFORE_7.get(name, name)
     return f"{name} {value}" if name else ""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class RedisServer:

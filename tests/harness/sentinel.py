@@ -4,7 +4,8 @@ import contextlib
 
 from .certs import tls_config
 from .door import Door
-from .redis_server import RedisServer, free_port
+from .ports import free_port
+from .redis_server import RedisServer
 from .resp import RedisError
 from .wait import wait_until
 

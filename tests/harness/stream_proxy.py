@@ -18,7 +18,7 @@ import socket
 import struct
 import threading
 
-from .redis_server import free_port
+from .ports import free_port
 
 RST = struct.pack("ii", 1, 0)
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from . import process, resp
+from . import ports, process, resp
 from .pulse import Pulse
 from .redis_server import RedisServer, redis_missing
 from .resp import Client, RedisError
@@ -40,6 +40,23 @@ def ended(client, timeout=3):
 def client(proxy):
     with Client(proxy.address) as made:
         yield made
+
+
+# -- ports --------------------------------------------------------------------
+
+
+def test_a_port_is_given_once_and_to_nobody_who_connects(monkeypatch):
+    """Not to another process either: it holds a name that the port has here."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
+        first = int(f.read().split()[0])
+    given = [ports.free_port() for _ in range(100)]
+    assert len(set(given)) == 100 and max(given) < first
+    with socket.socket(socket.AF_UNIX) as theirs, socket.socket() as server:
+        theirs.bind(f"\0snib-test-port-{first - 1}")
+        server.bind(("127.0.0.1", first - 2))
+        monkeypatch.setattr(ports._random, "sample",
+                            lambda *_: [given[0], first - 1, first - 2, first - 3])
+        assert ports.free_port() == first - 3
 
 
 # -- RESP ---------------------------------------------------------------------

@@ -10,7 +10,7 @@ import struct
 
 from .database_server import user
 from .ensemble import Ensemble, Member
-from .redis_server import free_port
+from .ports import free_port
 
 JARS = "/usr/share/java/zookeeper.jar"
 TICK_MS = 500

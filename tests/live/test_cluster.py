@@ -13,7 +13,8 @@ import time
 import pytest
 
 from harness.cluster import Cluster, slot_of
-from harness.redis_server import free_port, redis_missing, redis_version
+from harness.ports import free_port
+from harness.redis_server import redis_missing, redis_version
 from harness.wait import stays, wait_until
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())

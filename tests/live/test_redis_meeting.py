@@ -11,7 +11,8 @@ import pytest
 
 from harness.checks import LAYOUT, holders
 from harness.pulse import late_ms
-from harness.redis_server import RedisServer, free_port, redis_missing
+from harness.ports import free_port
+from harness.redis_server import RedisServer, redis_missing
 from harness.wait import wait_until
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())

@@ -15,8 +15,8 @@ from harness.certs import Authority
 from harness.checks import with_login
 from harness.hostile import HostileRedis, reply
 from harness.process import freeze, thaw
-from harness.redis_server import (
-    free_port, redis_missing, redis_tls_missing)
+from harness.ports import free_port
+from harness.redis_server import redis_missing, redis_tls_missing
 from harness.resp import RedisError
 from harness.sentinel import SERVICE, Watched
 from harness.wait import patience, stays, wait_until

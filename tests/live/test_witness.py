@@ -16,8 +16,8 @@ import pytest
 from harness.certs import Authority, tls_config
 from harness.checks import holders
 from harness.driver import find_driver
-from harness.redis_server import (
-    free_port, redis_missing, redis_tls_missing)
+from harness.ports import free_port
+from harness.redis_server import redis_missing, redis_tls_missing
 from harness.wait import boot_ns, stays, wait_until
 
 pytestmark = pytest.mark.skipif(bool(redis_missing()), reason=redis_missing())
