@@ -213,9 +213,31 @@ class Snib:
                 kill(pid, signal.SIGKILL)
 
 
+class Pid(int):
+    """The pid of one process: what is sent to it is sent to no other one that has
+    the number later, when this one is over (some thousand programs and threads
+    are made a minute, and there are 32,768 numbers)."""
+
+    def __init__(self, pid):
+        super().__init__()
+        try:
+            self.fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self.fd = None
+
+    def __del__(self):
+        if self.fd is not None:
+            os.close(self.fd)
+
+    def signal(self, sig):
+        if self.fd is None:
+            raise ProcessLookupError(int(self))
+        signal.pidfd_send_signal(self.fd, sig)
+
+
 def kill(pid, sig):
     try:
-        os.kill(pid, sig)
+        pid.signal(sig) if isinstance(pid, Pid) else os.kill(pid, sig)
     except ProcessLookupError:
         pass
 
@@ -233,7 +255,7 @@ def read_pid(path):
     def there():
         try:
             with open(path) as f:
-                return int(f.read())
+                return Pid(int(f.read()))
         except (FileNotFoundError, ValueError):
             return None
     return eventually(there, "a pid in " + path)
@@ -243,7 +265,7 @@ def read_pids(path, count):
     def there():
         try:
             with open(path) as f:
-                pids = [int(line) for line in f if line.endswith("\n")]
+                pids = [Pid(int(line)) for line in f if line.endswith("\n")]
             return pids if len(pids) == count else None
         except FileNotFoundError:
             return None
