@@ -126,7 +126,7 @@ def test_a_dead_holder_is_no_lock_delay_and_a_wait_ends(at):
     said = at().run("why", "dead").stdout
     assert "closed after a holder that ended without a release; open in 2s" in (
         said), said
-    assert at().run("wait", "-w", "200ms", "dead").returncode == 75
+    assert at().run("wait", "-w", "1s", "dead").returncode == 75
     began = time.monotonic()
     assert at().run("wait", "-w", "20s", "dead").returncode == 0
     assert 1.9 <= time.monotonic() - began < 10

@@ -49,6 +49,10 @@ TIMED = [*STORES, "etcd3"]
 ZOOS = ["zookeeper", "zookeeper3"]
 ZOO = ["zookeeper zookeeper", "zookeeper file"]
 RABBIT = ["amqp amqp", "amqp file"]
+# A case takes most of a second of the broker's CPU, which has one core, or a quarter
+# of it beside other programs; ten at once were answered after the ten seconds that a
+# case waits (REQUEST_MS in kit.c).
+RABBIT_AT_ONCE = 3
 # A quorum and RabbitMQ have plain mutexes only; ZooKeeper has them and readers.
 PLAIN = [*STORES, "redlock", "zookeeper", "amqp"]
 SUBJECTS = {"lock": [*TIMED, "redlock", *ZOOS, "amqp"],
@@ -113,8 +117,8 @@ def urls(tmp_path_factory):
     from harness.mysql_server import MysqlServer
     from harness.postgres_server import PostgresServer, postgres_missing
     from harness.rabbitmq_server import RabbitmqServer
-    from harness.redis_server import (
-        RedisServer, free_port, redis_tls_missing)
+    from harness.ports import free_port
+    from harness.redis_server import RedisServer, redis_tls_missing
     from harness.sentinel import Watched
     from harness.zookeeper_server import ZookeeperServer
     with ExitStack() as stack:
@@ -153,8 +157,9 @@ def urls(tmp_path_factory):
             urls["zookeeper3"] = several.url + "?session_ms=3000"
         if not rabbitmq_missing() and has("RABBITMQ", "NO"):
             # silent for 12 s, longer than a request may be: crowds make it late
-            urls["amqp"] = stack.enter_context(
-                RabbitmqServer()).url + "?heartbeat_s=6"
+            broker = stack.enter_context(RabbitmqServer())
+            urls["amqp"] = broker.url + "?heartbeat_s=6"
+            urls["log of amqp"] = broker.log
         yield urls
 
 
@@ -181,12 +186,14 @@ def run(path, urls, case):
 def runs(request, urls):
     """What is to be run by this session, ten at a time, with a sanitizer eight: a
     case waits, most of the time, and has names of its own. (With a sanitizer
-    ctest runs little beside them: tests/CMakeLists.txt.)"""
+    ctest runs little beside them: tests/CMakeLists.txt.) Those of RabbitMQ are
+    fewer, beside the others: see RABBIT_AT_ONCE."""
     found = {subject: path for subject in SUBJECTS
              for path in BUILD.rglob(f"conformance.{subject}")
              if path.is_file()}
     futures = {}
-    with ThreadPoolExecutor(8 if sanitized() else 10) as pool:
+    with ThreadPoolExecutor(8 if sanitized() else 10) as pool, \
+            ThreadPoolExecutor(RABBIT_AT_ONCE) as of_rabbitmq:
         for item in request.session.items:
             p = item.callspec.params if hasattr(item, "callspec") else {}
             if "case" not in p or p["subject"] not in found:
@@ -195,7 +202,8 @@ def runs(request, urls):
                 "CASE", f"{p['subject']}-{p['case']}")
                   for one in p["store"].split()]
             if all(at):
-                futures[p["store"], p["subject"], p["case"]] = pool.submit(
+                which = of_rabbitmq if p["store"].startswith("amqp") else pool
+                futures[p["store"], p["subject"], p["case"]] = which.submit(
                     run, found[p["subject"]], at, p["case"])
         yield futures
 
@@ -236,6 +244,8 @@ def test_case(runs, urls, store, subject, case):
         pytest.skip("built without TLS")
     if re.search(r"\[  SKIPPED \]|skipped: ", text):
         pytest.skip((re.findall(r"skipped: (.*)", text) or ["see case"])[0])
+    if done.returncode and store.startswith("amqp"):
+        text += "\n".join(urls["log of amqp"]().splitlines()[-30:])
     assert done.returncode == 0, text
     assert "1 test(s) run" in text
 
