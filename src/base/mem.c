@@ -9,16 +9,20 @@ static _Atomic int64_t countdown; /* 0: switched off */
 static _Atomic bool keep_failing;
 static _Atomic int64_t alive;
 
+/* Two threads may count at once: whoever comes behind the one that fails leaves it
+ * switched off. */
 static bool mem_must_fail(void)
 {
     int64_t left = atomic_load_explicit(&countdown, memory_order_relaxed);
-    if (left == 0) {
-        return false;
-    }
-    if (left < 0) {
-        return true;
-    }
-    if (atomic_fetch_sub(&countdown, 1) != 1) {
+    do {
+        if (left == 0) {
+            return false;
+        }
+        if (left < 0) {
+            return true;
+        }
+    } while (!atomic_compare_exchange_weak(&countdown, &left, left - 1));
+    if (left != 1) {
         return false;
     }
     if (atomic_load(&keep_failing)) {

@@ -1,4 +1,8 @@
 /* base/mem.h */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
 #include "unit.h"
 
 static void new_memory_is_zeroed_and_counted(void **state)
@@ -86,6 +90,45 @@ static void or_it_and_all_after_it_fail(void **state)
     snib__free(p);
 }
 
+static _Atomic bool over;
+static _Atomic int refused;
+
+static void *allocate(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&over)) {
+        void *p = snib__alloc(1);
+        refused += p == NULL;
+        snib__free(p);
+    }
+    return NULL;
+}
+
+static void of_several_threads_one_meets_it(void **state)
+{
+    enum { THREADS = 3, TIMES = 2000 };
+    pthread_t thread[THREADS];
+    (void)state;
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&thread[i], NULL, allocate, NULL), 0);
+    }
+    for (int n = 1; n <= TIMES; n++) {
+        snib__mem_fail_at(1 + n % 3, false);
+        while (atomic_load(&refused) < n) {
+            sched_yield();
+        }
+    }
+    void *p = snib__alloc(1);
+    atomic_store(&over, true);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+    }
+    snib__mem_fail_at(0, false);
+    assert_int_equal(refused, TIMES);
+    assert_non_null(p);
+    snib__free(p);
+}
+
 static void a_secret_is_wiped_and_then_there_is_none(void **state)
 {
     int64_t before = snib__mem_alive();
@@ -123,6 +166,7 @@ int main(void)
         cmocka_unit_test(copies_end_in_a_nul),
         cmocka_unit_test(the_nth_allocation_fails_once),
         cmocka_unit_test(or_it_and_all_after_it_fail),
+        cmocka_unit_test(of_several_threads_one_meets_it),
         cmocka_unit_test(a_secret_is_wiped_and_then_there_is_none),
     };
     return what_is_left_is_noticed() ? RUN(mem) : 1;
