@@ -183,9 +183,13 @@ SNIB_API int snib_elect_fd(struct snib_elect *);
 
 /* -- observing ------------------------------------------------------------- */
 
+/* Somebody leads, and the store does not show the tokens of others: locks that are
+ * the server's own (?dialect=advisory, getlock). */
+enum { SNIB_TERM_NOT_KNOWN = -1 };
+
 /* The leader, as the store saw it at one moment. Strings are never NULL. */
 struct snib_leader {
-    int64_t term;          /* 0: nobody leads */
+    int64_t term;          /* 0: nobody leads; or SNIB_TERM_NOT_KNOWN */
     const char *id;        /* as given to snib_elect_new */
     const char *client_id; /* client id, hexadecimal */
     const char *host;
@@ -218,7 +222,8 @@ SNIB_API SNIB_CHECK snib_err snib_elect_leader_start(struct snib_elect *,
  * limit, or for at most wait_ms (<= 0: ask the store once). *ret says which
  * one. The store is asked five times a second: a change is seen 200 ms and a
  * round trip late at most, a change by this candidate itself at once. Several
- * changes between two requests are seen as one. The call does not wait for a
+ * changes between two requests are seen as one, and so are two terms of which the
+ * number is not known. The call does not wait for a
  * store that is away. Errors of snib_elect_watch: those of snib_elect_leader.
  * Errors of snib_elect_watch_for: TIMEOUT (still known_term), and those of
  * snib_elect_watch. */

@@ -42,7 +42,7 @@ static void elect_watch_describe(struct box *b, int64_t own_term)
                               .candidates = v->waiter_count};
     if (v->holder_count) {
         const struct snib_party *p = v->holders[0];
-        l->term = p->token;
+        l->term = p->token ? p->token : SNIB_TERM_NOT_KNOWN;
         l->id = p->reason;
         l->client_id = p->client_id;
         l->host = p->host;

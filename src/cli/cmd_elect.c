@@ -136,7 +136,9 @@ static void cmd_elect_print_json(const char *name, const struct snib_leader *l)
     json_t *o = show_json_answer(), *who = l->term != 0 ? json_object() : NULL;
 
     json_object_set_new(o, "name", cmd_elect_text(name));
-    json_object_set_new(o, "term", json_integer(l->term));
+    json_object_set_new(o, "term",
+                        l->term == SNIB_TERM_NOT_KNOWN ? json_null()
+                                                       : json_integer(l->term));
     if (who != NULL) {
         json_object_set_new(who, "id", cmd_elect_text(l->id));
         json_object_set_new(who, "client", cmd_elect_text(l->client_id));
@@ -172,7 +174,9 @@ static void cmd_elect_print_text(const char *name, const struct snib_leader *l)
             cmd_elect_since_text(l->since_ms, since, sizeof since);
             text_addf(&t, " since %s", since);
         }
-        text_addf(&t, ", term %" PRId64, l->term);
+        if (l->term != SNIB_TERM_NOT_KNOWN) {
+            text_addf(&t, ", term %" PRId64, l->term);
+        }
     }
     printf("%s\n", line);
 }

@@ -15,6 +15,7 @@ The mixed counter is a file to which both sides add one by reading, a pause and
 writing, under the lock: whatever is lost, two were inside at once.
 """
 
+import json
 import statistics
 import time
 
@@ -161,6 +162,19 @@ def test_a_holder_that_is_killed_lets_the_next_one_in(side, url, drivers, bare,
     queue(1)
     ours.kill()
     assert theirs.line(5) == side.LOCKED
+
+
+def test_an_observer_sees_who_leads_though_not_which_term(snib, bare):
+    look = ("elect", "--observe", "--once", "nightly")
+    assert snib(*look).stdout == "nightly: no leader\n"
+    theirs = bare()
+    theirs.lock()
+    said = snib(*look).stdout
+    assert said.startswith("nightly: led by ") and "term" not in said, said
+    said = json.loads(snib(*look, "--json").stdout)
+    assert said["term"] is None and said["leader"] is not None, said
+    theirs.unlock()
+    assert json.loads(snib(*look, "--json").stdout)["term"] == 0
 
 
 def test_a_waiter_that_gives_up_leaves_the_queue(side, url, drivers, bare,
