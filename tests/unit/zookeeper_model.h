@@ -15,7 +15,7 @@ struct model_node {
     char path[200], data[700];
     size_t size;
     int64_t czxid, owner, ctime, mtime;
-    int32_t version, made;
+    int32_t version, acl_version, made;
 };
 
 static struct {
@@ -33,7 +33,7 @@ static struct {
     uint8_t kept[2000];
     size_t kept_size;
     char watch[200]; /* the last one that was set */
-    uint32_t writes;
+    uint32_t writes, reads;
     /* What it shows are these, until it is asked to change or to catch up. */
     struct model_node old[MODEL_NODES];
     bool behind;
@@ -83,7 +83,7 @@ static void model_put_stat(struct snib__buf *b, const struct model_node *n)
     snib__jute_put_i64(b, n->mtime);
     snib__jute_put_i32(b, n->version);
     snib__jute_put_i32(b, n->made);
-    snib__jute_put_i32(b, 0);
+    snib__jute_put_i32(b, n->acl_version);
     snib__jute_put_i64(b, n->owner);
     snib__jute_put_i32(b, (int32_t)n->size);
     snib__jute_put_i32(b, 0);
@@ -126,6 +126,19 @@ static int32_t model_create(const char *path, const char *data, size_t size,
     }
     fail();
     return 0;
+}
+
+static bool model_is_empty(const struct model_node *parent)
+{
+    size_t size = strlen(parent->path);
+    for (int i = 0; i < MODEL_NODES; i++) {
+        const struct model_node *n = &model.node[i];
+        if (n->there && !strncmp(n->path, parent->path, size) &&
+            n->path[size] == '/') {
+            return false;
+        }
+    }
+    return true;
 }
 
 static void model_remove(const char *path)
@@ -175,6 +188,8 @@ static void model_change(struct snib__jute *j, int32_t op,
     ret->err = !ret->node ? SNIB__ZK_NO_NODE
                : version >= 0 && version != ret->node->version
                    ? SNIB__ZK_BAD_VERSION
+               : op == SNIB__ZK_DELETE && !model_is_empty(ret->node)
+                   ? SNIB__ZK_NOT_EMPTY
                    : 0;
     if (!ret->err && op == SNIB__ZK_SET_DATA) {
         ret->node->version++;
@@ -193,7 +208,8 @@ static void model_put_done(struct snib__buf *b, const struct model_done *d,
     if (made) {
         snib__jute_put_text(b, d->node->path);
     }
-    if ((made && !multi) || d->op == SNIB__ZK_SET_DATA) {
+    if ((made && !multi) || d->op == SNIB__ZK_SET_DATA ||
+        d->op == SNIB__ZK_CONTAINER) {
         model_put_stat(b, d->node);
     }
 }
@@ -224,10 +240,11 @@ static void model_multi(struct snib__jute *j, struct snib__buf *b)
         int32_t one = !err          ? 0
                       : done[i].err ? done[i].err
                                     : SNIB__ZK_NOT_REACHED;
-        /* 3.8 says CREATE for CREATE2 here */
-        int32_t op = err                              ? SNIB__ZK_ERROR
-                     : done[i].op == SNIB__ZK_CREATE2 ? SNIB__ZK_CREATE
-                                                      : done[i].op;
+        /* 3.8 says CREATE for CREATE2 here, and CREATE2 for CONTAINER */
+        int32_t op = err                                ? SNIB__ZK_ERROR
+                     : done[i].op == SNIB__ZK_CREATE2   ? SNIB__ZK_CREATE
+                     : done[i].op == SNIB__ZK_CONTAINER ? SNIB__ZK_CREATE2
+                                                        : done[i].op;
         snib__jute_put_i32(b, op);
         snib__jute_put_bool(b, false);
         snib__jute_put_i32(b, one);
@@ -294,6 +311,8 @@ static void model_frame(const uint8_t *frame, size_t size)
         model.zxid++;
         model.writes++;
         model.behind = false;
+    } else {
+        model.reads += op != SNIB__ZK_PING;
     }
     if (model.refuse && op == model.refuse_op &&
         memmem(frame, size, model.refuse, strlen(model.refuse))) {

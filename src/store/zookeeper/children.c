@@ -22,6 +22,9 @@ static void children_came(struct snib__zoo *z, snib_instant now,
         snib__zoo_path_lock(z, k->r->name, &path);
         snib__zoo_step_failed(z, now, k, reply, path.text);
     } else if (snib__zoo_view_read(&k->view, &reply->body, &bad)) {
+        struct snib__zk_stat stat;
+        snib__zk_read_stat(&reply->body, &stat);
+        k->ours = !reply->body.bad && snib__zoo_lock_is_ours(z, &stat);
         k->then(z, now, k);
     } else if (bad) {
         snib__zoo_step_failed(z, now, k, reply, "");
@@ -121,9 +124,11 @@ static void children_make(struct snib__zoo *z, snib_instant now,
     } else {
         snib__zoo_path_lock(z, k->r->name, &path);
     }
+    const char *data = k->at ? "" : snib__zoo_lock_data(z);
     const struct snib__zk_create create = {
         .path = path.text,
-        .data = "",
+        .data = data,
+        .size = strlen(data),
         .flags = k->at ? SNIB__ZK_PERSISTENT : SNIB__ZK_IS_CONTAINER,
         .creators_own = z->session.logged_in};
     snib__zoo_step_ask(z, k, k->at ? SNIB__ZK_CREATE2 : SNIB__ZK_CONTAINER,

@@ -123,26 +123,32 @@ static void grant_done(struct snib__zoo *z, struct zoo_step *k,
     snib__zoo_step_answer(z, k, SNIB__DONE, SNIB_ERR_OK, NULL);
 }
 
+void snib__zoo_granted(struct snib__zoo *z, snib_instant now,
+                       struct zoo_step *k, struct zoo_claim *claim,
+                       int64_t czxid, snib_instant sent)
+{
+    struct zoo_removal undo = {.child = {claim->record, claim->node},
+                               .count = 2};
+    claim->czxid = czxid;
+    if (grant_is_token(claim)) {
+        grant_done(z, k, claim, sent);
+    } else {
+        snib__zoo_remove(z, now, k, &undo, grant_no_token);
+    }
+}
+
 static void grant_answered(struct snib__zoo *z, snib_instant now,
                            struct zoo_call *c, struct zoo_reply *reply)
 {
     struct zoo_step *k = snib__zoo_step_of(c);
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     struct snib__zk_result one = {.op = SNIB__ZK_ERROR};
-    struct zoo_removal undo = {.count = 2};
     struct zoo_path path;
     if (reply->end == ZOO_OK && claim &&
         snib__zk_next_result(&reply->body, &one) && /* the fence */
         snib__zk_next_result(&reply->body, &one) &&
         one.op == SNIB__ZK_SET_DATA && one.stat.owner == z->session.zk.id) {
-        claim->czxid = one.stat.czxid;
-        if (grant_is_token(claim)) {
-            grant_done(z, k, claim, reply->sent);
-            return;
-        }
-        undo.child[0] = claim->record;
-        undo.child[1] = claim->node;
-        snib__zoo_remove(z, now, k, &undo, grant_no_token);
+        snib__zoo_granted(z, now, k, claim, one.stat.czxid, reply->sent);
         return;
     }
     if (snib__zoo_fence_has_failed(z, c, reply) ||
@@ -185,9 +191,8 @@ static void grant_put_node(struct snib__zoo *z, const struct zoo_step *k,
     snib__zk_put_data(snib__zoo_out(z), path.text, data, strlen(data), -1);
 }
 
-/* Append: its record is made, or is there, from a grant whose answer was lost. */
-static void grant_put_record(struct snib__zoo *z, const struct zoo_step *k,
-                             struct zoo_claim *claim)
+void snib__zoo_put_record(struct snib__zoo *z, const struct zoo_step *k,
+                          struct zoo_claim *claim)
 {
     const struct snib__request *r = k->r;
     const struct zoo_child *record = snib__zoo_view_record(&k->view, r->id);
@@ -230,7 +235,7 @@ void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
             snib__zoo_put_version(z, k, SNIB__ZK_DELETE, k->view.child[i].name);
         }
     }
-    grant_put_record(z, k, claim);
+    snib__zoo_put_record(z, k, claim);
     snib__zk_put_multi_end(snib__zoo_out(z));
     snib__zoo_step_send(z, now, k, true);
 }
