@@ -184,6 +184,10 @@ static void besides_curators_clients_nothing_is_made_anew(void **state)
     section(5, 2, 2);
     assert_true(model_find("/l/n")->czxid == czxid);
     assert_int_equal(model_find("/l/n")->size, 0);
+    model_remove("/l/n");
+    section(6, 3, 3);
+    assert_int_equal(model_find("/l/n")->size, 0);
+    section(7, 2, 2);
 }
 
 /* What an answer that is lost has made is found, and nobody else is let in. */

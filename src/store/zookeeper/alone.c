@@ -48,7 +48,7 @@ const char *snib__zoo_lock_data(const struct snib__zoo *z)
 bool snib__zoo_lock_is_ours(const struct snib__zoo *z,
                             const struct snib__zk_stat *stat)
 {
-    return !z->curator && !stat->version && !stat->acl_version &&
+    return !stat->version && !stat->acl_version &&
            stat->size == (int32_t)strlen(snib__zoo_lock_data(z));
 }
 
@@ -71,7 +71,7 @@ bool snib__zoo_alone_guess(struct snib__zoo *z, snib_instant now,
 {
     const struct snib__request *r = k->r;
     struct zoo_alone *a = alone_of(z, r->name);
-    return snib__zoo_alone_may(z, k) && !r->resent && !k->tries && a->at.ns &&
+    return snib__zoo_alone_may(z, k) && !k->tries && a->at.ns &&
            a->hash == r->name->hash &&
            snib__between(a->at, now).ns <= snib__ms(ALONE_AGE_MS).ns &&
            !snib__zoo_claim_find(z, r->id);
