@@ -210,6 +210,22 @@ static void a_lost_answer_is_looked_for(void **state)
     assert_int_equal(count("__WRIT__") + count("=held-"), 0);
 }
 
+/* It says nothing of what a multi has made but its path. */
+static void a_server_that_does_not_say_the_token_is_asked(void **state)
+{
+    (void)state;
+    was_alone();
+    model.terse = true;
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    int64_t lock = model_find("/l/n")->czxid;
+    assert_int_equal(r.token, lock);
+    assert_int_equal(count("__WRIT__"), 1);
+    assert_int_equal(count("=held-"), 1);
+    give_back(&r);
+}
+
 /* Where that cannot be done at all, it is done in two steps. */
 static void who_may_remove_nothing_above_stands_as_others_do(void **state)
 {
@@ -236,6 +252,7 @@ int main(void)
         CASE(with_a_login_only_what_is_of_that_login_is_made_anew),
         CASE(besides_curators_clients_nothing_is_made_anew),
         CASE(a_lost_answer_is_looked_for),
+        CASE(a_server_that_does_not_say_the_token_is_asked),
         CASE(who_may_remove_nothing_above_stands_as_others_do),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);

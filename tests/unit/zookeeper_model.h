@@ -34,6 +34,7 @@ static struct {
     size_t kept_size;
     char watch[200]; /* the last one that was set */
     uint32_t writes, reads;
+    bool terse; /* a multi says only the path of what it has made */
     /* What it shows are these, until it is asked to change or to catch up. */
     struct model_node old[MODEL_NODES];
     bool behind;
@@ -209,7 +210,7 @@ static void model_put_done(struct snib__buf *b, const struct model_done *d,
         snib__jute_put_text(b, d->node->path);
     }
     if ((made && !multi) || d->op == SNIB__ZK_SET_DATA ||
-        d->op == SNIB__ZK_CONTAINER) {
+        (d->op == SNIB__ZK_CONTAINER && !model.terse)) {
         model_put_stat(b, d->node);
     }
 }
@@ -241,10 +242,11 @@ static void model_multi(struct snib__jute *j, struct snib__buf *b)
                       : done[i].err ? done[i].err
                                     : SNIB__ZK_NOT_REACHED;
         /* 3.8 says CREATE for CREATE2 here, and CREATE2 for CONTAINER */
-        int32_t op = err                                ? SNIB__ZK_ERROR
-                     : done[i].op == SNIB__ZK_CREATE2   ? SNIB__ZK_CREATE
-                     : done[i].op == SNIB__ZK_CONTAINER ? SNIB__ZK_CREATE2
-                                                        : done[i].op;
+        int32_t op = err                              ? SNIB__ZK_ERROR
+                     : done[i].op == SNIB__ZK_CREATE2 ? SNIB__ZK_CREATE
+                     : done[i].op == SNIB__ZK_CONTAINER
+                         ? (model.terse ? SNIB__ZK_CREATE : SNIB__ZK_CREATE2)
+                         : done[i].op;
         snib__jute_put_i32(b, op);
         snib__jute_put_bool(b, false);
         snib__jute_put_i32(b, one);
