@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/mem.h"
 #include "snib/inspect.h"
 #include "store/zookeeper/zookeeper_i.h"
 
@@ -137,26 +136,6 @@ static bool acquire_still_waits(struct snib__zoo *z, snib_instant now,
 
 /* -- standing ---------------------------------------------------------------- */
 
-bool snib__zoo_take_node(struct zoo_claim *claim, struct snib__jute j)
-{
-    struct snib__zk_result one;
-    while (snib__zk_next_result(&j, &one)) {
-        if (one.path.bytes) {
-            const char *slash = memrchr(one.path.bytes, '/', one.path.size);
-            size_t size =
-                slash ? (size_t)(one.path.bytes + one.path.size - slash - 1)
-                      : sizeof claim->node;
-            if (size >= sizeof claim->node) {
-                return false;
-            }
-            memcpy(claim->node, slash + 1, size);
-            claim->node[size] = 0;
-            return true;
-        }
-    }
-    return false;
-}
-
 static void acquire_prior_over(struct snib__zoo *z,
                                const struct snib__request *r)
 {
@@ -188,44 +167,6 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
     }
     snib__zoo_path_lock(z, k->r->name, &path);
     snib__zoo_step_failed(z, now, k, reply, path.text);
-}
-
-void snib__zoo_put_node(struct snib__zoo *z, const struct zoo_step *k)
-{
-    struct zoo_path path;
-    char data[ZOO_DATA], child[ZOO_CHILD_MAX];
-    int32_t flags = snib__zoo_node_of(z, k, child);
-    snib__zoo_path_child(z, k->r->name, child, &path);
-    snib__zoo_data_of(z, k->r, 0, data, sizeof data);
-    const struct snib__zk_create create = {.path = path.text,
-                                           .data = data,
-                                           .size = strlen(data),
-                                           .flags = flags,
-                                           .creators_own =
-                                               z->session.logged_in};
-    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
-    snib__zk_put_create(snib__zoo_out(z), &create);
-}
-
-struct zoo_claim *snib__zoo_stands(struct snib__zoo *z, struct zoo_step *k)
-{
-    struct snib__request *r = k->r;
-    struct zoo_claim *claim = snib__zoo_claim_make(z, r->id);
-    struct zoo_path path;
-    snib__zoo_path_lock(z, r->name, &path);
-    if (claim && !claim->dir) {
-        claim->dir = snib__strdup(path.text);
-    }
-    if (!claim || !claim->dir) {
-        snib__zoo_claim_forget(z, r->id);
-        snib__zoo_step_answer(z, k, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
-        return NULL;
-    }
-    claim->number = z->session.number;
-    claim->floor = r->floor;
-    claim->reads = snib__zoo_reads(r);
-    claim->dead_since.ns = 0; /* while it did not stand, others were let in */
-    return claim;
 }
 
 /* The prior grant, if its nodes are there, ends in the same step. So does a

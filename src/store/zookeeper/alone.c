@@ -33,25 +33,6 @@
 
 enum { ALONE_AGE_MS = 5000, ALONE_VAIN = 8 };
 
-/* Not what anybody else would write into such a node, nor as long. */
-static const char alone_all[] =
-    "a lock of snib's, made anew each time that it is free",
-                  alone_own[] =
-                      "a lock of snib's, made anew each time that it is free, "
-                      "for one login";
-
-const char *snib__zoo_lock_data(const struct snib__zoo *z)
-{
-    return z->curator ? "" : z->session.logged_in ? alone_own : alone_all;
-}
-
-bool snib__zoo_lock_is_ours(const struct snib__zoo *z,
-                            const struct snib__zk_stat *stat)
-{
-    return !stat->version && !stat->acl_version &&
-           stat->size == (int32_t)strlen(snib__zoo_lock_data(z));
-}
-
 static struct zoo_alone *alone_of(struct snib__zoo *z,
                                   const struct snib__name *name)
 {

@@ -6,6 +6,27 @@
 #include "base/error.h"
 #include "store/zookeeper/zookeeper_i.h"
 
+/* -- the lock's own node ------------------------------------------------------- */
+
+/* Not what anybody else would write into such a node, nor as long. */
+static const char children_all[] =
+    "a lock of snib's, made anew each time that it is free",
+                  children_own[] =
+                      "a lock of snib's, made anew each time that it is free, "
+                      "for one login";
+
+const char *snib__zoo_lock_data(const struct snib__zoo *z)
+{
+    return z->curator ? "" : z->session.logged_in ? children_own : children_all;
+}
+
+bool snib__zoo_lock_is_ours(const struct snib__zoo *z,
+                            const struct snib__zk_stat *stat)
+{
+    return !stat->version && !stat->acl_version &&
+           stat->size == (int32_t)strlen(snib__zoo_lock_data(z));
+}
+
 /* -- read -------------------------------------------------------------------- */
 
 static void children_came(struct snib__zoo *z, snib_instant now,

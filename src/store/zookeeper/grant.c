@@ -1,10 +1,13 @@
-/* store/zookeeper/grant.c — the grant: the record is made, by a multi that
- * touches the node, so that there is none for a node that is gone. The lease
- * counts from before that was sent. */
+/* store/zookeeper/grant.c — what is made for a request, its node and its record, and
+ * the grant.
+ *
+ * The grant: the record is made, by a multi that touches the node, so that there is
+ * none for a node that is gone. The lease counts from before that was sent. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 #include "core/rules/rules.h"
 #include "store/zookeeper/zookeeper_i.h"
 
@@ -57,6 +60,64 @@ int32_t snib__zoo_node_of(const struct snib__zoo *z, const struct zoo_step *k,
         snib__zoo_child_stands(r->id, reads, ret);
     }
     return SNIB__ZK_EPHEMERAL | SNIB__ZK_SEQUENTIAL;
+}
+
+struct zoo_claim *snib__zoo_stands(struct snib__zoo *z, struct zoo_step *k)
+{
+    struct snib__request *r = k->r;
+    struct zoo_claim *claim = snib__zoo_claim_make(z, r->id);
+    struct zoo_path path;
+    snib__zoo_path_lock(z, r->name, &path);
+    if (claim && !claim->dir) {
+        claim->dir = snib__strdup(path.text);
+    }
+    if (!claim || !claim->dir) {
+        snib__zoo_claim_forget(z, r->id);
+        snib__zoo_step_answer(z, k, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
+        return NULL;
+    }
+    claim->number = z->session.number;
+    claim->floor = r->floor;
+    claim->reads = snib__zoo_reads(r);
+    claim->dead_since.ns = 0; /* while it did not stand, others were let in */
+    return claim;
+}
+
+void snib__zoo_put_node(struct snib__zoo *z, const struct zoo_step *k)
+{
+    struct zoo_path path;
+    char data[ZOO_DATA], child[ZOO_CHILD_MAX];
+    int32_t flags = snib__zoo_node_of(z, k, child);
+    snib__zoo_path_child(z, k->r->name, child, &path);
+    snib__zoo_data_of(z, k->r, 0, data, sizeof data);
+    const struct snib__zk_create create = {.path = path.text,
+                                           .data = data,
+                                           .size = strlen(data),
+                                           .flags = flags,
+                                           .creators_own =
+                                               z->session.logged_in};
+    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
+    snib__zk_put_create(snib__zoo_out(z), &create);
+}
+
+bool snib__zoo_take_node(struct zoo_claim *claim, struct snib__jute j)
+{
+    struct snib__zk_result one;
+    while (snib__zk_next_result(&j, &one)) {
+        if (one.path.bytes) {
+            const char *slash = memrchr(one.path.bytes, '/', one.path.size);
+            size_t size =
+                slash ? (size_t)(one.path.bytes + one.path.size - slash - 1)
+                      : sizeof claim->node;
+            if (size >= sizeof claim->node) {
+                return false;
+            }
+            memcpy(claim->node, slash + 1, size);
+            claim->node[size] = 0;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Curator's clients wait for no record: they are let in when the session has ended.

@@ -360,16 +360,6 @@ extern const struct zoo_work snib__zoo_end_work;     /* end.c */
 extern const struct zoo_work snib__zoo_look_work;    /* look.c */
 extern const struct zoo_work snib__zoo_doctor_work;  /* doctor.c */
 
-/* -- acquire.c --------------------------------------------------------------- */
-
-/* The claim of a request whose node is to be made. NULL: no memory; the step is
- * answered. */
-struct zoo_claim *snib__zoo_stands(struct snib__zoo *, struct zoo_step *);
-/* Append: its node is made. */
-void snib__zoo_put_node(struct snib__zoo *, const struct zoo_step *);
-/* What the node is called that is made first by these results. False: none is. */
-bool snib__zoo_take_node(struct zoo_claim *, struct snib__jute);
-
 /* -- alone.c ----------------------------------------------------------------- */
 
 /* Of a name: this client was alone there. */
@@ -379,11 +369,6 @@ struct zoo_alone {
     uint32_t vain;   /* for so many sections it is not noted */
 };
 
-/* What is in the node of a lock that we make, and is that such a node, which may be
- * made anew? */
-const char *snib__zoo_lock_data(const struct snib__zoo *);
-bool snib__zoo_lock_is_ours(const struct snib__zoo *,
-                            const struct snib__zk_stat *);
 /* May it be taken in one step, if nobody else is there? Is it worth trying
  * without a look? */
 bool snib__zoo_alone_may(const struct snib__zoo *, const struct zoo_step *);
@@ -404,6 +389,13 @@ int32_t snib__zoo_node_of(const struct snib__zoo *, const struct zoo_step *,
 /* What stands in the request's node. token: 0: the node's czxid. */
 void snib__zoo_data_of(const struct snib__zoo *, const struct snib__request *,
                        int64_t token, char *ret, size_t size);
+/* The claim of a request whose node is to be made. NULL: no memory; the step is
+ * answered. */
+struct zoo_claim *snib__zoo_stands(struct snib__zoo *, struct zoo_step *);
+/* Append: its node is made. */
+void snib__zoo_put_node(struct snib__zoo *, const struct zoo_step *);
+/* What the node is called that is made first by these results. False: none is. */
+bool snib__zoo_take_node(struct zoo_claim *, struct snib__jute);
 /* The lease that is given to it, in ms; for how long a grant is that has this
  * claim. */
 int64_t snib__zoo_lease_ms(const struct snib__zoo *,
@@ -433,6 +425,11 @@ void snib__zoo_dead(struct snib__zoo *, snib_instant now, struct zoo_step *,
 
 /* -- children.c ---------------------------------------------------- */
 
+/* What is in the node of a lock that we make, and is that such a node, which may be
+ * made anew? */
+const char *snib__zoo_lock_data(const struct snib__zoo *);
+bool snib__zoo_lock_is_ours(const struct snib__zoo *,
+                            const struct snib__zk_stat *);
 /* Ask for the nodes below the lock's; then `then`, with the view filled. A lock
  * that is not there (k->missing) has none. */
 void snib__zoo_children(struct snib__zoo *, snib_instant now, struct zoo_step *,
