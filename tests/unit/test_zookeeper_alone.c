@@ -93,6 +93,20 @@ static void nobody_who_stands_is_passed_by(void **state)
     cancelled(&r);
 }
 
+/* The grant of that one changes its data. */
+static void who_waits_is_not_told_of_a_change_of_data(void **state)
+{
+    (void)state;
+    was_alone();
+    another_node(98);
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    assert_non_null(strstr(model.watch, "/l/n/_c_"));
+    assert_int_equal(model.watch_op, SNIB__ZK_CHILDREN);
+    cancelled(&r);
+}
+
 static void no_record_is_passed_by(void **state)
 {
     (void)state;
@@ -245,6 +259,7 @@ int main(void)
         CASE(after_some_seconds_it_looks_first),
         CASE(where_the_node_of_the_lock_is_gone_it_is_made),
         CASE(nobody_who_stands_is_passed_by),
+        CASE(who_waits_is_not_told_of_a_change_of_data),
         CASE(no_record_is_passed_by),
         CASE(who_was_not_alone_looks_for_some_sections),
         CASE(what_is_not_ours_is_not_made_anew),

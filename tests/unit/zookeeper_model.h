@@ -32,7 +32,8 @@ static struct {
     bool mute;       /* its answers do not come, and the connection stays */
     uint8_t kept[2000];
     size_t kept_size;
-    char watch[200]; /* the last one that was set */
+    char watch[200]; /* the last one that was set, by a request like this */
+    int32_t watch_op;
     uint32_t writes, reads;
     bool terse; /* a multi says only the path of what it has made */
     /* What it shows are these, until it is asked to change or to catch up. */
@@ -276,6 +277,7 @@ static int32_t model_read(struct snib__jute *j, int32_t op, struct snib__buf *b)
     }
     if (snib__jute_bool(j)) {
         memcpy(model.watch, path, sizeof path);
+        model.watch_op = op;
     }
     if (op == SNIB__ZK_GET_DATA) {
         snib__jute_put_bytes(b, node->data, node->size);

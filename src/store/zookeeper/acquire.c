@@ -103,7 +103,11 @@ static void acquire_watched(struct snib__zoo *z, snib_instant now,
     snib__zoo_step_failed(z, now, k, reply, path.text);
 }
 
-/* An event may come right behind the answer, so what is waited for is written
+/* It asks for what is below that node, where nothing ever is: such a watch tells of
+ * the node's end alone. One on its data would tell of its grant as well, which
+ * changes them.
+ *
+ * An event may come right behind the answer, so what is waited for is written
  * down before. */
 static void acquire_watch(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k, struct zoo_claim *claim, int node,
@@ -115,7 +119,7 @@ static void acquire_watch(struct snib__zoo *z, snib_instant now,
     claim->watch = snib__zoo_hash(path.text, strlen(path.text));
     claim->watch_conn = z->session.conn;
     claim->dead_since.ns = 0;
-    snib__zoo_step_ask(z, k, SNIB__ZK_GET_DATA, acquire_watched);
+    snib__zoo_step_ask(z, k, SNIB__ZK_CHILDREN, acquire_watched);
     snib__zk_put_read(snib__zoo_out(z), path.text, true);
     snib__zoo_step_send(z, now, k, false);
 }
