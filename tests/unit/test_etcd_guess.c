@@ -273,6 +273,32 @@ static void nothing_is_refused_by_what_is_known(void **state)
     answered(&r);
 }
 
+/* The key of a claim goes with its lease, and changes no other row. */
+static void a_claim_that_is_over_is_not_counted(void **state)
+{
+    (void)state;
+    struct snib__request size = asks(SNIB__PARAMS, 500);
+    size.said.result = &w.rows;
+    size.params.op = SNIB__PARAMS_SIZE;
+    size.params.amount = 5;
+    assert_int_equal(ask(&size), SNIB__DONE);
+    pass(60000);
+    struct snib__request two = asks(SNIB__ACQUIRE, 1);
+    two.acquire.kind = SNIB_KIND_PERMITS;
+    two.acquire.permits = 2;
+    two.lease = snib__ms(2000);
+    assert_int_equal(ask(&two), SNIB__DONE);
+    pass(4000);
+    assert_null(claim_of(&two));
+    struct snib__request all = asks(SNIB__ACQUIRE, 2);
+    all.acquire.kind = SNIB_KIND_PERMITS;
+    all.acquire.permits = 0; /* all that are left */
+    assert_int_equal(ask(&all), SNIB__DONE);
+    assert_int_equal(all.acquire.permits, 5);
+    struct snib__request end = ends(SNIB__RELEASE, &all);
+    assert_int_equal(ask(&end), SNIB__DONE);
+}
+
 static void it_is_known_for_five_seconds(void **state)
 {
     (void)state;
@@ -383,6 +409,7 @@ int main(void)
         CASE(a_token_given_unseen_is_not_given_again),
         CASE(what_was_known_in_vain_is_fetched_for_a_while),
         CASE(nothing_is_refused_by_what_is_known),
+        CASE(a_claim_that_is_over_is_not_counted),
         CASE(it_is_known_for_five_seconds),
         CASE(it_is_known_on_its_connection_alone),
         CASE(a_cluster_that_went_back_is_not_known),
