@@ -214,16 +214,32 @@ static void a_copy_that_comes_late_makes_nothing(void **state)
     struct snib__request first = request(SNIB__ACQUIRE, 4);
     ask(&first);
     assert_int_equal(answer(&first), SNIB__DONE);
-    struct snib__request release = request(SNIB__RELEASE, 4);
-    release.token = first.token;
-    ask(&release);
-    assert_int_equal(answer(&release), SNIB__DONE);
+    give_back(&first);
+    keep("__WRIT__", "never");
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__UNKNOWN);
+    struct snib__request cancel = request(SNIB__CANCEL, 5);
+    ask(&cancel);
+    pass_ms(500);
+    assert_int_equal(answer(&cancel), SNIB__DONE);
+    late();
+    assert_int_equal(count("__WRIT__"), 0);
+    assert_int_equal(count("=held-"), 0);
+}
+
+/* It stands behind another one, which has gone when it comes. */
+static void a_node_that_comes_late_is_not_made(void **state)
+{
+    (void)state;
+    another(true, 30000);
     keep("__WRIT__", "=held-");
     struct snib__request r = request(SNIB__ACQUIRE, 5);
     ask(&r);
     assert_int_equal(answer(&r), SNIB__UNKNOWN);
     struct snib__request cancel = request(SNIB__CANCEL, 5);
     ask(&cancel);
+    others_go();
     pass_ms(500);
     assert_int_equal(answer(&cancel), SNIB__DONE);
     late();
@@ -424,6 +440,7 @@ int main(void)
         CASE(waits_that_are_too_short_get_in_when_such_a_record_is_old),
         CASE(an_answer_that_is_lost_makes_no_second_node),
         CASE(a_copy_that_comes_late_makes_nothing),
+        CASE(a_node_that_comes_late_is_not_made),
         CASE(a_removal_of_its_own_record_that_comes_late_ends_nothing),
         CASE(a_removal_of_anothers_record_that_comes_late_ends_nothing),
         CASE(nodes_that_are_not_to_be_there_are_removed),

@@ -33,6 +33,7 @@ static void a_try_behind_the_end_of_a_session_is_not_refused(void **state)
     ask(&r);
     assert_int_equal(answer(&r), SNIB__DONE);
     give_back(&r);
+    pass_ms(6000); /* then it looks first */
     model_expire();
     model.refuse = "/l";
     model.refuse_op = SNIB__ZK_CHILDREN;

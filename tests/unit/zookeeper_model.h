@@ -15,7 +15,7 @@ struct model_node {
     char path[200], data[700];
     size_t size;
     int64_t czxid, owner, ctime, mtime;
-    int32_t version, made;
+    int32_t version, acl_version, made;
 };
 
 static struct {
@@ -32,8 +32,10 @@ static struct {
     bool mute;       /* its answers do not come, and the connection stays */
     uint8_t kept[2000];
     size_t kept_size;
-    char watch[200]; /* the last one that was set */
-    uint32_t writes;
+    char watch[200]; /* the last one that was set, by a request like this */
+    int32_t watch_op;
+    uint32_t writes, reads;
+    bool terse; /* a multi says only the path of what it has made */
     /* What it shows are these, until it is asked to change or to catch up. */
     struct model_node old[MODEL_NODES];
     bool behind;
@@ -83,7 +85,7 @@ static void model_put_stat(struct snib__buf *b, const struct model_node *n)
     snib__jute_put_i64(b, n->mtime);
     snib__jute_put_i32(b, n->version);
     snib__jute_put_i32(b, n->made);
-    snib__jute_put_i32(b, 0);
+    snib__jute_put_i32(b, n->acl_version);
     snib__jute_put_i64(b, n->owner);
     snib__jute_put_i32(b, (int32_t)n->size);
     snib__jute_put_i32(b, 0);
@@ -126,6 +128,19 @@ static int32_t model_create(const char *path, const char *data, size_t size,
     }
     fail();
     return 0;
+}
+
+static bool model_is_empty(const struct model_node *parent)
+{
+    size_t size = strlen(parent->path);
+    for (int i = 0; i < MODEL_NODES; i++) {
+        const struct model_node *n = &model.node[i];
+        if (n->there && !strncmp(n->path, parent->path, size) &&
+            n->path[size] == '/') {
+            return false;
+        }
+    }
+    return true;
 }
 
 static void model_remove(const char *path)
@@ -175,6 +190,8 @@ static void model_change(struct snib__jute *j, int32_t op,
     ret->err = !ret->node ? SNIB__ZK_NO_NODE
                : version >= 0 && version != ret->node->version
                    ? SNIB__ZK_BAD_VERSION
+               : op == SNIB__ZK_DELETE && !model_is_empty(ret->node)
+                   ? SNIB__ZK_NOT_EMPTY
                    : 0;
     if (!ret->err && op == SNIB__ZK_SET_DATA) {
         ret->node->version++;
@@ -193,7 +210,8 @@ static void model_put_done(struct snib__buf *b, const struct model_done *d,
     if (made) {
         snib__jute_put_text(b, d->node->path);
     }
-    if ((made && !multi) || d->op == SNIB__ZK_SET_DATA) {
+    if ((made && !multi) || d->op == SNIB__ZK_SET_DATA ||
+        (d->op == SNIB__ZK_CONTAINER && !model.terse)) {
         model_put_stat(b, d->node);
     }
 }
@@ -224,10 +242,12 @@ static void model_multi(struct snib__jute *j, struct snib__buf *b)
         int32_t one = !err          ? 0
                       : done[i].err ? done[i].err
                                     : SNIB__ZK_NOT_REACHED;
-        /* 3.8 says CREATE for CREATE2 here */
+        /* 3.8 says CREATE for CREATE2 here, and CREATE2 for CONTAINER */
         int32_t op = err                              ? SNIB__ZK_ERROR
                      : done[i].op == SNIB__ZK_CREATE2 ? SNIB__ZK_CREATE
-                                                      : done[i].op;
+                     : done[i].op == SNIB__ZK_CONTAINER
+                         ? (model.terse ? SNIB__ZK_CREATE : SNIB__ZK_CREATE2)
+                         : done[i].op;
         snib__jute_put_i32(b, op);
         snib__jute_put_bool(b, false);
         snib__jute_put_i32(b, one);
@@ -257,6 +277,7 @@ static int32_t model_read(struct snib__jute *j, int32_t op, struct snib__buf *b)
     }
     if (snib__jute_bool(j)) {
         memcpy(model.watch, path, sizeof path);
+        model.watch_op = op;
     }
     if (op == SNIB__ZK_GET_DATA) {
         snib__jute_put_bytes(b, node->data, node->size);
@@ -294,6 +315,8 @@ static void model_frame(const uint8_t *frame, size_t size)
         model.zxid++;
         model.writes++;
         model.behind = false;
+    } else {
+        model.reads += op != SNIB__ZK_PING;
     }
     if (model.refuse && op == model.refuse_op &&
         memmem(frame, size, model.refuse, strlen(model.refuse))) {

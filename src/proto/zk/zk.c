@@ -190,9 +190,9 @@ void snib__zk_read_stat(struct snib__jute *j, struct snib__zk_stat *ret)
     ret->mtime = snib__jute_i64(j);
     ret->version = snib__jute_i32(j);
     ret->cversion = snib__jute_i32(j);
-    (void)snib__jute_i32(j); /* how often its rights were changed */
+    ret->acl_version = snib__jute_i32(j);
     ret->owner = snib__jute_i64(j);
-    (void)snib__jute_i32(j); /* how long its data are */
+    ret->size = snib__jute_i32(j);
     ret->children = snib__jute_i32(j);
     (void)snib__jute_i64(j); /* the last change of its children */
 }

@@ -72,7 +72,9 @@ enum snib__zk_flags {
 struct snib__zk_stat {
     int64_t czxid, mzxid, ctime, mtime; /* times: Unix ms of a server's clock */
     int32_t version, cversion;
-    int64_t owner; /* of an ephemeral node: its session */
+    int64_t owner;       /* of an ephemeral node: its session */
+    int32_t acl_version; /* so often its rights were changed */
+    int32_t size;        /* of its data */
     int32_t children;
 };
 

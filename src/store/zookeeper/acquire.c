@@ -4,6 +4,8 @@
  *             ^                                           `--> grant: DONE
  *             `------- begins anew after each surprise
  *
+ * Where nobody else is there: one step, with no look before (alone.c).
+ *
  * *Stand* makes the node that has this request's position in the order; *grant*
  * (grant.c) makes its record. Both go through the ensemble's log.
  *
@@ -13,7 +15,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/mem.h"
 #include "snib/inspect.h"
 #include "store/zookeeper/zookeeper_i.h"
 
@@ -102,7 +103,11 @@ static void acquire_watched(struct snib__zoo *z, snib_instant now,
     snib__zoo_step_failed(z, now, k, reply, path.text);
 }
 
-/* An event may come right behind the answer, so what is waited for is written
+/* It asks for what is below that node, where nothing ever is: such a watch tells of
+ * the node's end alone. One on its data would tell of its grant as well, which
+ * changes them.
+ *
+ * An event may come right behind the answer, so what is waited for is written
  * down before. */
 static void acquire_watch(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k, struct zoo_claim *claim, int node,
@@ -114,7 +119,7 @@ static void acquire_watch(struct snib__zoo *z, snib_instant now,
     claim->watch = snib__zoo_hash(path.text, strlen(path.text));
     claim->watch_conn = z->session.conn;
     claim->dead_since.ns = 0;
-    snib__zoo_step_ask(z, k, SNIB__ZK_GET_DATA, acquire_watched);
+    snib__zoo_step_ask(z, k, SNIB__ZK_CHILDREN, acquire_watched);
     snib__zk_put_read(snib__zoo_out(z), path.text, true);
     snib__zoo_step_send(z, now, k, false);
 }
@@ -135,28 +140,6 @@ static bool acquire_still_waits(struct snib__zoo *z, snib_instant now,
 
 /* -- standing ---------------------------------------------------------------- */
 
-static bool acquire_take_node(struct zoo_claim *claim,
-                              const struct zoo_reply *reply)
-{
-    struct snib__jute j = reply->body;
-    struct snib__zk_result one;
-    while (snib__zk_next_result(&j, &one)) {
-        if (one.path.bytes) {
-            const char *slash = memrchr(one.path.bytes, '/', one.path.size);
-            size_t size =
-                slash ? (size_t)(one.path.bytes + one.path.size - slash - 1)
-                      : sizeof claim->node;
-            if (size >= sizeof claim->node) {
-                return false;
-            }
-            memcpy(claim->node, slash + 1, size);
-            claim->node[size] = 0;
-            return true;
-        }
-    }
-    return false;
-}
-
 static void acquire_prior_over(struct snib__zoo *z,
                                const struct snib__request *r)
 {
@@ -171,7 +154,8 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
     struct zoo_step *k = snib__zoo_step_of(c);
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     struct zoo_path path;
-    if (reply->end == ZOO_OK && claim && acquire_take_node(claim, reply)) {
+    if (reply->end == ZOO_OK && claim &&
+        snib__zoo_take_node(claim, reply->body)) {
         acquire_prior_over(z, k->r);
         snib__zoo_step_again(z, now, k);
         return;
@@ -189,24 +173,6 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
     snib__zoo_step_failed(z, now, k, reply, path.text);
 }
 
-/* Append: its node is made. */
-static void acquire_put_node(struct snib__zoo *z, const struct zoo_step *k)
-{
-    struct zoo_path path;
-    char data[ZOO_DATA], child[ZOO_CHILD_MAX];
-    int32_t flags = snib__zoo_node_of(z, k, child);
-    snib__zoo_path_child(z, k->r->name, child, &path);
-    snib__zoo_data_of(z, k->r, 0, data, sizeof data);
-    const struct snib__zk_create create = {.path = path.text,
-                                           .data = data,
-                                           .size = strlen(data),
-                                           .flags = flags,
-                                           .creators_own =
-                                               z->session.logged_in};
-    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
-    snib__zk_put_create(snib__zoo_out(z), &create);
-}
-
 /* The prior grant, if its nodes are there, ends in the same step. So does a
  * record of this id: it is of a session that is over, and nobody was told of that
  * grant. A removal of its own might come late, and find the record of the next
@@ -214,23 +180,11 @@ static void acquire_put_node(struct snib__zoo *z, const struct zoo_step *k)
 static void acquire_stand(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k)
 {
-    struct snib__request *r = k->r;
-    struct zoo_claim *claim = snib__zoo_claim_make(z, r->id);
+    const struct snib__request *r = k->r;
     struct zoo_removal prior = {.count = 0};
-    struct zoo_path path;
-    snib__zoo_path_lock(z, r->name, &path);
-    if (claim && !claim->dir) {
-        claim->dir = snib__strdup(path.text);
-    }
-    if (!claim || !claim->dir) {
-        snib__zoo_claim_forget(z, r->id);
-        snib__zoo_step_answer(z, k, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
+    if (!snib__zoo_stands(z, k)) {
         return;
     }
-    claim->number = z->session.number;
-    claim->floor = r->floor;
-    claim->reads = snib__zoo_reads(r);
-    claim->dead_since.ns = 0; /* while it did not stand, others were let in */
     acquire_add(&k->view, r->id, -1, true, &prior);
     if (r->token) {
         acquire_add(&k->view, r->prior_id, -1, true, &prior);
@@ -240,7 +194,7 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
     for (uint32_t i = 0; i < prior.count; i++) {
         snib__zoo_put_version(z, k, SNIB__ZK_DELETE, prior.child[i]);
     }
-    acquire_put_node(z, k);
+    snib__zoo_put_node(z, k);
     snib__zk_put_multi_end(snib__zoo_out(z));
     snib__zoo_step_send(z, now, k, true);
 }
@@ -429,11 +383,14 @@ static void acquire_arrive(struct snib__zoo *z, snib_instant now,
     snib__zoo_request_of(r, &request);
     bool stays = r->acquire.may_queue && !r->acquire.spin;
     bool taken = acquire_ahead(k, &request, (int)k->view.standing) >= 0;
+    bool free = !k->view.count && (k->missing || k->ours);
     acquire_left(k, snib__zoo_view_lease(&k->view, &request));
     if (taken && !stays && !k->synced) {
         snib__zoo_sync(z, now, k, acquire_begin);
     } else if (taken && !stays) {
         acquire_refused(z, now, k);
+    } else if (free && snib__zoo_alone_may(z, k)) {
+        snib__zoo_alone(z, now, k, !k->missing);
     } else if (k->missing) {
         snib__zoo_mkdir(z, now, k);
     } else if (!z->fence.ready) {
@@ -485,7 +442,12 @@ static void acquire_decide(struct snib__zoo *z, snib_instant now,
 static void acquire_begin(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k)
 {
-    if (!acquire_still_waits(z, now, k)) {
+    if (acquire_still_waits(z, now, k)) {
+        return;
+    }
+    if (snib__zoo_alone_guess(z, now, k)) {
+        snib__zoo_alone(z, now, k, true);
+    } else {
         snib__zoo_children(z, now, k, acquire_decide);
     }
 }

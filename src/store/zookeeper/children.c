@@ -6,6 +6,27 @@
 #include "base/error.h"
 #include "store/zookeeper/zookeeper_i.h"
 
+/* -- the lock's own node ------------------------------------------------------- */
+
+/* Not what anybody else would write into such a node, nor as long. */
+static const char children_all[] =
+    "a lock of snib's, made anew each time that it is free",
+                  children_own[] =
+                      "a lock of snib's, made anew each time that it is free, "
+                      "for one login";
+
+const char *snib__zoo_lock_data(const struct snib__zoo *z)
+{
+    return z->curator ? "" : z->session.logged_in ? children_own : children_all;
+}
+
+bool snib__zoo_lock_is_ours(const struct snib__zoo *z,
+                            const struct snib__zk_stat *stat)
+{
+    return !stat->version && !stat->acl_version &&
+           stat->size == (int32_t)strlen(snib__zoo_lock_data(z));
+}
+
 /* -- read -------------------------------------------------------------------- */
 
 static void children_came(struct snib__zoo *z, snib_instant now,
@@ -22,6 +43,9 @@ static void children_came(struct snib__zoo *z, snib_instant now,
         snib__zoo_path_lock(z, k->r->name, &path);
         snib__zoo_step_failed(z, now, k, reply, path.text);
     } else if (snib__zoo_view_read(&k->view, &reply->body, &bad)) {
+        struct snib__zk_stat stat;
+        snib__zk_read_stat(&reply->body, &stat);
+        k->ours = !reply->body.bad && snib__zoo_lock_is_ours(z, &stat);
         k->then(z, now, k);
     } else if (bad) {
         snib__zoo_step_failed(z, now, k, reply, "");
@@ -121,9 +145,11 @@ static void children_make(struct snib__zoo *z, snib_instant now,
     } else {
         snib__zoo_path_lock(z, k->r->name, &path);
     }
+    const char *data = k->at ? "" : snib__zoo_lock_data(z);
     const struct snib__zk_create create = {
         .path = path.text,
-        .data = "",
+        .data = data,
+        .size = strlen(data),
         .flags = k->at ? SNIB__ZK_PERSISTENT : SNIB__ZK_IS_CONTAINER,
         .creators_own = z->session.logged_in};
     snib__zoo_step_ask(z, k, k->at ? SNIB__ZK_CREATE2 : SNIB__ZK_CONTAINER,

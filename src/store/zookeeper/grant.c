@@ -1,10 +1,13 @@
-/* store/zookeeper/grant.c — the grant: the record is made, by a multi that
- * touches the node, so that there is none for a node that is gone. The lease
- * counts from before that was sent. */
+/* store/zookeeper/grant.c — what is made for a request, its node and its record, and
+ * the grant.
+ *
+ * The grant: the record is made, by a multi that touches the node, so that there is
+ * none for a node that is gone. The lease counts from before that was sent. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 #include "core/rules/rules.h"
 #include "store/zookeeper/zookeeper_i.h"
 
@@ -57,6 +60,64 @@ int32_t snib__zoo_node_of(const struct snib__zoo *z, const struct zoo_step *k,
         snib__zoo_child_stands(r->id, reads, ret);
     }
     return SNIB__ZK_EPHEMERAL | SNIB__ZK_SEQUENTIAL;
+}
+
+struct zoo_claim *snib__zoo_stands(struct snib__zoo *z, struct zoo_step *k)
+{
+    struct snib__request *r = k->r;
+    struct zoo_claim *claim = snib__zoo_claim_make(z, r->id);
+    struct zoo_path path;
+    snib__zoo_path_lock(z, r->name, &path);
+    if (claim && !claim->dir) {
+        claim->dir = snib__strdup(path.text);
+    }
+    if (!claim || !claim->dir) {
+        snib__zoo_claim_forget(z, r->id);
+        snib__zoo_step_answer(z, k, SNIB__NOT_APPLIED, SNIB_ERR_NOMEM, NULL);
+        return NULL;
+    }
+    claim->number = z->session.number;
+    claim->floor = r->floor;
+    claim->reads = snib__zoo_reads(r);
+    claim->dead_since.ns = 0; /* while it did not stand, others were let in */
+    return claim;
+}
+
+void snib__zoo_put_node(struct snib__zoo *z, const struct zoo_step *k)
+{
+    struct zoo_path path;
+    char data[ZOO_DATA], child[ZOO_CHILD_MAX];
+    int32_t flags = snib__zoo_node_of(z, k, child);
+    snib__zoo_path_child(z, k->r->name, child, &path);
+    snib__zoo_data_of(z, k->r, 0, data, sizeof data);
+    const struct snib__zk_create create = {.path = path.text,
+                                           .data = data,
+                                           .size = strlen(data),
+                                           .flags = flags,
+                                           .creators_own =
+                                               z->session.logged_in};
+    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_CREATE2);
+    snib__zk_put_create(snib__zoo_out(z), &create);
+}
+
+bool snib__zoo_take_node(struct zoo_claim *claim, struct snib__jute j)
+{
+    struct snib__zk_result one;
+    while (snib__zk_next_result(&j, &one)) {
+        if (one.path.bytes) {
+            const char *slash = memrchr(one.path.bytes, '/', one.path.size);
+            size_t size =
+                slash ? (size_t)(one.path.bytes + one.path.size - slash - 1)
+                      : sizeof claim->node;
+            if (size >= sizeof claim->node) {
+                return false;
+            }
+            memcpy(claim->node, slash + 1, size);
+            claim->node[size] = 0;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Curator's clients wait for no record: they are let in when the session has ended.
@@ -123,26 +184,32 @@ static void grant_done(struct snib__zoo *z, struct zoo_step *k,
     snib__zoo_step_answer(z, k, SNIB__DONE, SNIB_ERR_OK, NULL);
 }
 
+void snib__zoo_granted(struct snib__zoo *z, snib_instant now,
+                       struct zoo_step *k, struct zoo_claim *claim,
+                       int64_t czxid, snib_instant sent)
+{
+    struct zoo_removal undo = {.child = {claim->record, claim->node},
+                               .count = 2};
+    claim->czxid = czxid;
+    if (grant_is_token(claim)) {
+        grant_done(z, k, claim, sent);
+    } else {
+        snib__zoo_remove(z, now, k, &undo, grant_no_token);
+    }
+}
+
 static void grant_answered(struct snib__zoo *z, snib_instant now,
                            struct zoo_call *c, struct zoo_reply *reply)
 {
     struct zoo_step *k = snib__zoo_step_of(c);
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     struct snib__zk_result one = {.op = SNIB__ZK_ERROR};
-    struct zoo_removal undo = {.count = 2};
     struct zoo_path path;
     if (reply->end == ZOO_OK && claim &&
         snib__zk_next_result(&reply->body, &one) && /* the fence */
         snib__zk_next_result(&reply->body, &one) &&
         one.op == SNIB__ZK_SET_DATA && one.stat.owner == z->session.zk.id) {
-        claim->czxid = one.stat.czxid;
-        if (grant_is_token(claim)) {
-            grant_done(z, k, claim, reply->sent);
-            return;
-        }
-        undo.child[0] = claim->record;
-        undo.child[1] = claim->node;
-        snib__zoo_remove(z, now, k, &undo, grant_no_token);
+        snib__zoo_granted(z, now, k, claim, one.stat.czxid, reply->sent);
         return;
     }
     if (snib__zoo_fence_has_failed(z, c, reply) ||
@@ -185,9 +252,8 @@ static void grant_put_node(struct snib__zoo *z, const struct zoo_step *k,
     snib__zk_put_data(snib__zoo_out(z), path.text, data, strlen(data), -1);
 }
 
-/* Append: its record is made, or is there, from a grant whose answer was lost. */
-static void grant_put_record(struct snib__zoo *z, const struct zoo_step *k,
-                             struct zoo_claim *claim)
+void snib__zoo_put_record(struct snib__zoo *z, const struct zoo_step *k,
+                          struct zoo_claim *claim)
 {
     const struct snib__request *r = k->r;
     const struct zoo_child *record = snib__zoo_view_record(&k->view, r->id);
@@ -230,7 +296,7 @@ void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
             snib__zoo_put_version(z, k, SNIB__ZK_DELETE, k->view.child[i].name);
         }
     }
-    grant_put_record(z, k, claim);
+    snib__zoo_put_record(z, k, claim);
     snib__zk_put_multi_end(snib__zoo_out(z));
     snib__zoo_step_send(z, now, k, true);
 }

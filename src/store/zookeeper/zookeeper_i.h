@@ -16,6 +16,7 @@ enum {
     ZOO_STEPS = 128,        /* under way at once, */
     ZOO_STEPS_KEPT = 32,    /* so many of them only of the background */
     ZOO_BUCKETS = 1024,     /* of claims */
+    ZOO_ALONE = 256,        /* names are remembered (alone.c) */
     ZOO_ADDRESS = 100,      /* so much of a server's is shown */
     ZOO_DATA = 640,         /* of a node: who is behind it */
     ZOO_TEXT = 252,
@@ -305,6 +306,8 @@ struct zoo_step {
     snib_instant until;
     void (*then)(struct snib__zoo *, snib_instant now, struct zoo_step *);
     bool missing;     /* the lock has no node */
+    bool ours;        /* it has one that may be made anew (alone.c) */
+    bool crowded;     /* alone.c: it was found that it is not alone */
     bool synced;      /* what it sees is not older than its first call */
     uint32_t at;      /* how far its work is */
     uint32_t part;    /* doctor.c: so many bytes of the base are looked at */
@@ -357,6 +360,24 @@ extern const struct zoo_work snib__zoo_end_work;     /* end.c */
 extern const struct zoo_work snib__zoo_look_work;    /* look.c */
 extern const struct zoo_work snib__zoo_doctor_work;  /* doctor.c */
 
+/* -- alone.c ----------------------------------------------------------------- */
+
+/* Of a name: this client was alone there. */
+struct zoo_alone {
+    uint64_t hash;
+    snib_instant at; /* 0: it was not */
+    uint32_t vain;   /* for so many sections it is not noted */
+};
+
+/* May it be taken in one step, if nobody else is there? Is it worth trying
+ * without a look? */
+bool snib__zoo_alone_may(const struct snib__zoo *, const struct zoo_step *);
+bool snib__zoo_alone_guess(struct snib__zoo *, snib_instant now,
+                           const struct zoo_step *);
+/* Take it, if nobody is there. there: the lock has a node. */
+void snib__zoo_alone(struct snib__zoo *, snib_instant now, struct zoo_step *,
+                     bool there);
+
 /* -- grant.c ---------------------------------------------------------------- */
 
 bool snib__zoo_reads(const struct snib__request *);
@@ -368,6 +389,13 @@ int32_t snib__zoo_node_of(const struct snib__zoo *, const struct zoo_step *,
 /* What stands in the request's node. token: 0: the node's czxid. */
 void snib__zoo_data_of(const struct snib__zoo *, const struct snib__request *,
                        int64_t token, char *ret, size_t size);
+/* The claim of a request whose node is to be made. NULL: no memory; the step is
+ * answered. */
+struct zoo_claim *snib__zoo_stands(struct snib__zoo *, struct zoo_step *);
+/* Append: its node is made. */
+void snib__zoo_put_node(struct snib__zoo *, const struct zoo_step *);
+/* What the node is called that is made first by these results. False: none is. */
+bool snib__zoo_take_node(struct zoo_claim *, struct snib__jute);
 /* The lease that is given to it, in ms; for how long a grant is that has this
  * claim. */
 int64_t snib__zoo_lease_ms(const struct snib__zoo *,
@@ -380,6 +408,13 @@ snib_duration snib__zoo_given(const struct snib__zoo *,
 void snib__zoo_grant(struct snib__zoo *, snib_instant now, struct zoo_step *,
                      struct zoo_claim *);
 
+/* It was, by a call sent then: answer, if czxid will do as its token. */
+void snib__zoo_granted(struct snib__zoo *, snib_instant now, struct zoo_step *,
+                       struct zoo_claim *, int64_t czxid, snib_instant sent);
+/* Append: its record is made, or is there, from a grant whose answer was lost. */
+void snib__zoo_put_record(struct snib__zoo *, const struct zoo_step *,
+                          struct zoo_claim *);
+
 /* -- dead.c ----------------------------------------------------------------- */
 
 /* This try is next but for records without nodes: remove those that are old
@@ -390,6 +425,11 @@ void snib__zoo_dead(struct snib__zoo *, snib_instant now, struct zoo_step *,
 
 /* -- children.c ---------------------------------------------------- */
 
+/* What is in the node of a lock that we make, and is that such a node, which may be
+ * made anew? */
+const char *snib__zoo_lock_data(const struct snib__zoo *);
+bool snib__zoo_lock_is_ours(const struct snib__zoo *,
+                            const struct snib__zk_stat *);
 /* Ask for the nodes below the lock's; then `then`, with the view filled. A lock
  * that is not there (k->missing) has none. */
 void snib__zoo_children(struct snib__zoo *, snib_instant now, struct zoo_step *,
@@ -439,6 +479,7 @@ struct snib__zoo {
     struct snib__heap timers;
     struct snib__list claim[ZOO_BUCKETS];
     uint32_t claims;
+    struct zoo_alone alone[ZOO_ALONE];
     struct snib__heap leases; /* of claims that are granted */
     struct zoo_sweep sweep;
     uint64_t dead_hash; /* look.c: of those seen last, and since when */
