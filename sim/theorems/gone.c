@@ -13,7 +13,8 @@
  * attempts.
  *
  * A request may be shared by owners of a client: if another owner waits by it,
- * or got it, it is that owner's. Excused: requests of a client that has died;
+ * or got it, it is that owner's. What one got that was refused to the others is a
+ * grant, and its end no matter of theirs. Excused: requests of a client that has died;
  * requests that began before the store lost data or its clock was set back,
  * since a late copy may have been let in then. A grant that was lost and has a
  * lock-delay is left to end by itself. */
@@ -93,6 +94,18 @@ static bool has(const struct sim_owner *l, int name, const char *id)
         sim_acquisition_id(g[k].acq, its);
         if (g[k].name == name &&
             (g[k].acq->state == SNIB__ACQ_DEAD || sim_same(its, id))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Has an owner of the client its grant? */
+static bool is_granted(const struct sim_world *w, int client, int name,
+                       const char *id)
+{
+    for (int i = 0; i < w->opt.owners; i++) {
+        if (has(&w->client[client].owner[i], name, id)) {
             return true;
         }
     }
@@ -209,7 +222,8 @@ static bool is_calm(const struct sim_world *w, const struct sim_refused *r)
 
 static void look_at(struct sim_world *w, struct sim_refused *r, bool at_end)
 {
-    if (r->life != w->client[r->client].life || w->told.lost_at >= r->asked) {
+    if (r->life != w->client[r->client].life || w->told.lost_at >= r->asked ||
+        is_granted(w, r->client, r->name, r->id)) {
         r->asked = 0;
         return;
     }

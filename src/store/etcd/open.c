@@ -105,6 +105,7 @@ void snib__etcd_free(struct snib__store *store)
     snib__etcd_waits_free(e);
     snib__etcd_leases_free(e);
     snib__etcd_guesses_free(e);
+    snib__free(e->places.lost);
     snib__etcd_session_free(e);
     snib__heap_free(&e->timers);
     snib__buf_free(&e->message);
@@ -123,6 +124,7 @@ static void open_lists(struct snib__etcd *e)
     snib__buf_init(&e->message, SNIB__H2_IN);
     for (int i = 0; i < ETCD_GUESSES; i++) {
         snib__buf_init(&e->guess[i].bytes, SNIB__H2_IN);
+        snib__buf_init(&e->guess[i].others, ETCD_SEEN_MAX);
     }
 }
 

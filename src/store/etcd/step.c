@@ -62,6 +62,7 @@ static struct etcd_step *step_new(struct snib__etcd *e)
         snib__link_init(&k->link);
         snib__snapshot_init(&k->s, e->client);
         snib__buf_init(&k->from, SNIB__H2_IN);
+        snib__buf_init(&k->seen, ETCD_SEEN_MAX);
     }
     return k;
 }
@@ -73,6 +74,7 @@ static void step_free(struct snib__etcd *e, struct etcd_step *k)
     snib__etcd_call_free(e, &k->call);
     snib__snapshot_free(&k->s);
     snib__buf_free(&k->from);
+    snib__buf_free(&k->seen);
     snib__free(k->fetched);
     snib__free(k);
 }
@@ -164,6 +166,7 @@ void snib__etcd_step_over(struct snib__etcd *e, struct etcd_step *k)
 {
     snib__etcd_call_drop(e, &k->call);
     snib__heap_remove(&e->timers, &k->timer);
+    snib__etcd_places_over(e, k);
     for (uint32_t i = 0; i < k->count; i++) {
         step_count(e, k->r[i], -1);
         snib__etcd_wait_settle(e, k->r[i]);
