@@ -195,7 +195,7 @@ static void force_release_ends_the_holder_and_it_is_told_why(void **state)
     struct changes seen = {0};
     struct snib_client *c = open_client(), *d = open_client();
     struct snib_lock_options o = SNIB_INIT(snib_lock_options);
-    o.lease_ms = 900;
+    o.lease_ms = 3000; /* it is renewed on a slow machine, too */
     o.on_change = note_change;
     o.data = &seen;
     struct snib_lock *l = lock_with(c, name, &o), *m = lock_with(d, name, NULL);

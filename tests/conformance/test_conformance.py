@@ -187,15 +187,15 @@ def run(path, urls, case):
 
 @pytest.fixture(scope="session")
 def runs(request, urls):
-    """What is to be run by this session, ten at a time, with a sanitizer eight: a
+    """What is to be run by this session, ten at a time, with a sanitizer eight, three
+    of them RabbitMQ's (RABBIT_AT_ONCE): a
     case waits, most of the time, and has names of its own. (With a sanitizer
-    ctest runs little beside them: tests/CMakeLists.txt.) Those of RabbitMQ are
-    fewer, beside the others: see RABBIT_AT_ONCE."""
+    ctest runs little beside them: tests/CMakeLists.txt.)"""
     found = {subject: path for subject in SUBJECTS
              for path in BUILD.rglob(f"conformance.{subject}")
              if path.is_file()}
     futures = {}
-    with ThreadPoolExecutor(8 if sanitized() else 10) as pool, \
+    with ThreadPoolExecutor(5 if sanitized() else 7) as pool, \
             ThreadPoolExecutor(RABBIT_AT_ONCE) as of_rabbitmq:
         for item in request.session.items:
             p = item.callspec.params if hasattr(item, "callspec") else {}
