@@ -187,10 +187,9 @@ def run(path, urls, case):
 
 @pytest.fixture(scope="session")
 def runs(request, urls):
-    """What is to be run by this session, ten at a time, with a sanitizer eight, three
-    of them RabbitMQ's (RABBIT_AT_ONCE): a
-    case waits, most of the time, and has names of its own. (With a sanitizer
-    ctest runs little beside them: tests/CMakeLists.txt.)"""
+    """What is to be run by this session, ten at a time, with a sanitizer eight,
+    three of them RabbitMQ's: a case waits, most of the time, and has names of its
+    own. (With a sanitizer ctest runs little beside them: tests/CMakeLists.txt.)"""
     found = {subject: path for subject in SUBJECTS
              for path in BUILD.rglob(f"conformance.{subject}")
              if path.is_file()}

@@ -278,9 +278,8 @@ static bool claims_guess(struct snib__etcd *e, snib_instant now,
                  claims_guessed_row(e, k, SNIB__KEY_ARRIVALS, g, &pairs[1]) &&
                  claims_guessed_row(e, k, SNIB__KEY_CLAIM, g, &pairs[2]);
     claims_clock(k);
-    for (uint32_t i = 0; i < k->s.claims; i++) {
-        k->s.claim[i].seen_over =
-            true; /* its lease may be over: it is compared */
+    for (uint32_t i = 0; i < k->s.claims; i++) { /* its lease may be over: */
+        k->s.claim[i].seen_over = true;          /* so it is compared */
     }
     k->guessed = k->guessed &&
                  snib__snapshot_decide(&k->s) == SNIB__SNAPSHOT_WRITE &&

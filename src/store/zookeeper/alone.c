@@ -24,7 +24,9 @@
  *
  * *Whose node is it that is removed?* A lock's node is ours if its data say so, it
  * was never changed, and its rights are those with which it would be made anew:
- * with a login and without one the data differ in length, which a look tells.
+ * with a login and without one the data differ in length, which a look tells. (Who
+ * guesses does not look: the multi compares the data's version, and rights that were
+ * changed by hand since are lost.)
  * Besides Curator's clients (?dialect=) it is never made anew: they have made it
  * as well, with rights of their own. */
 #include <string.h>
