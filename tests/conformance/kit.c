@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -109,12 +110,25 @@ bool is_rabbitmq(void)
     return strncmp(url, "amqp", 4) == 0;
 }
 
+double crowding(void)
+{
+    double load = 0;
+    double each = (double)sysconf(_SC_NPROCESSORS_ONLN);
+    load = getloadavg(&load, 1) == 1 ? load / each : 1;
+    return load < 1 ? 1 : load > 8 ? 8 : load;
+}
+
+int64_t slack_ms(void)
+{
+    return (int64_t)(SLACK_MS * crowding());
+}
+
 int64_t lease_slack_ms(void)
 {
-    return SLACK_MS + (is_etcd()        ? 2500
-                       : is_zookeeper() ? 5500
-                       : is_rabbitmq()  ? 6500
-                                        : 0);
+    return slack_ms() + (is_etcd()        ? 2500
+                         : is_zookeeper() ? 5500
+                         : is_rabbitmq()  ? 6500
+                                          : 0);
 }
 
 int64_t now_ms(void)

@@ -17,8 +17,12 @@
 #include "snib.h"
 #include "snib/event.h"
 
+/* How much longer than alone something may take on this machine now: its load a
+ * processor, which is six and more with all stores' servers beside. */
+double crowding(void);
 /* Many cases measure how long a call waited: a busy machine adds so much. */
 enum { SLACK_MS = 1200 };
+int64_t slack_ms(void); /* … and so much now */
 /* The same where a lease has to end first: etcd counts it in whole seconds, at
  * least two, and looks each half of one; a killed process' session in ZooKeeper
  * ends before, of 3 s and up to a tick, and lets nobody in for a lease. */
