@@ -101,6 +101,47 @@ static void a_grant_without_its_holder_is_waited_for(void **state)
     give_back(&a);
 }
 
+/* Each connection begins the wait anew, but not the lease. */
+static void its_lease_is_counted_from_when_it_was_seen_at_first(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request again = request(SNIB__ACQUIRE, 1);
+    lies_there("held", 9, 5, 3000);
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    snib_instant seen = now;
+    pass_ms(1500);
+    cut();
+    again.resent = true;
+    ask(&again);
+    comes_in(&again);
+    assert_in_range(now.ns - seen.ns, 3000000000, 3200000000);
+    give_back(&again);
+}
+
+/* A renewal is another message, and another lease. */
+static void a_renewal_is_counted_from_when_it_was_seen(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    another_consumes();
+    lies_there("held", 9, 5, 3000);
+    ask(&a);
+    pass_ms(1000);
+    model_leave(MODEL_OTHER);
+    settle();
+    pass_ms(2000);
+    model_put(queue, "snib1 held 00000000000000090000000000000009 5 3000 65\n",
+              0);
+    settle();
+    pass_ms(1500);
+    assert_true(answer(&a) != SNIB__DONE);
+    pass_ms(1600);
+    assert_int_equal(answer(&a), SNIB__DONE);
+    give_back(&a);
+}
+
 static void the_longest_one_counts_and_those_that_are_over_do_not(void **state)
 {
     (void)state;
@@ -340,6 +381,8 @@ int main(void)
         CASE(tokens_that_come_to_their_end_are_an_error),
         CASE(a_token_days_ahead_of_the_clock_is_told_apart),
         CASE(a_grant_without_its_holder_is_waited_for),
+        CASE(its_lease_is_counted_from_when_it_was_seen_at_first),
+        CASE(a_renewal_is_counted_from_when_it_was_seen),
         CASE(the_longest_one_counts_and_those_that_are_over_do_not),
         CASE(a_message_that_it_is_over_ends_the_wait),
         CASE(a_try_has_the_broker_say_later_that_it_is_over),

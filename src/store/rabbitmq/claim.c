@@ -176,6 +176,20 @@ static void claim_keep(struct snib__mq *z, snib_instant now, struct mq_claim *c,
     snib__mq_claim_decide(z, now, c);
 }
 
+/* The message was sent before it was seen at first, so that is when the lease is
+ * counted from. A renewal has another serial. */
+static snib_instant claim_first_seen(struct snib__mq *z, snib_instant now,
+                                     const struct mq_message *m)
+{
+    struct mq_seen *f = &z->first[(m->id[0] ^ m->serial) % MQ_FIRSTS];
+    bool same = f->came.ns && f->says.serial == m->serial &&
+                f->says.id[0] == m->id[0] && f->says.id[1] == m->id[1];
+    if (!same) {
+        *f = (struct mq_seen){.says = *m, .came = now};
+    }
+    return f->came;
+}
+
 static void claim_message(struct snib__mq *z, snib_instant now,
                           struct mq_claim *c, const struct mq_heard *heard)
 {
@@ -185,6 +199,9 @@ static void claim_message(struct snib__mq *z, snib_instant now,
     bool own = c->due && m->id[0] == c->id[0] && m->id[1] == c->id[1] &&
                m->serial == c->last.serial && m->kind == c->last.kind;
     bool before = c->stage <= MQ_OUTWAITS;
+    if (before && m->kind == MQ_HELD) {
+        seen.came = claim_first_seen(z, now, m);
+    }
     if (own) {
         c->due = false;
         c->learned = true;

@@ -20,6 +20,7 @@ enum {
     MQ_QUEUE_MAX = 256, /* of a queue's name, with its NUL */
     MQ_MESSAGE_MAX = SNIB__ABOUT_MAX + 600,
     MQ_BUCKETS = 1024, /* of claims */
+    MQ_FIRSTS = 64,    /* grants of others that are remembered */
     MQ_TOLD = 64,      /* requests to be looked at, not yet asked for */
     MQ_ADDRESS = 100,  /* so much of a server's is shown */
     MQ_TEXT = 252,
@@ -467,6 +468,9 @@ struct snib__mq {
     bool told_all;
     /* A claim went without its end: its HELD may lie in a queue. */
     bool orphans;
+    /* Grants of others that were seen, and when at first, by their hashes: whoever
+     * is cut off while he waits for the end of one sees it again. */
+    struct mq_seen first[MQ_FIRSTS];
     /* look.c: grants without their holders that were seen last, and since when. */
     uint64_t dead_print;
     snib_instant dead_since;
