@@ -37,7 +37,7 @@ struct sim_etcd_key *sim_etcd_find(const struct sim_etcd_keys *keys,
 
 /* -- rows of locks ----------------------------------------------------------- */
 
-/* snib/l/NAME/!, …/a, …/c/REQUEST, with the name as it is spelled in keys. */
+/* snib/l/NAME/!, …/a, …/c/CLIENT.PLACE, with the name as it is spelled in keys. */
 static void place(struct sim_etcd_key *k)
 {
     static const char locks[] = "snib/l/";
@@ -60,13 +60,6 @@ static void place(struct sim_etcd_key *k)
     }
 }
 
-static uint64_t half(const char *hex)
-{
-    char text[17] = "";
-    memcpy(text, hex, 16);
-    return strtoull(text, NULL, 16);
-}
-
 static void read_row(struct sim_etcd_key *k)
 {
     const void *about;
@@ -74,10 +67,7 @@ static void read_row(struct sim_etcd_key *k)
     if (k->name >= 0 && k->kind == SNIB__KEY_LOCK) {
         snib__layout_lock(k->value, k->value_size, &k->l, NULL);
     } else if (k->name >= 0 && k->kind == SNIB__KEY_CLAIM) {
-        const char *id = k->text + k->size - SIM_ID;
         snib__layout_claim(k->value, k->value_size, &k->c, &about, &size, NULL);
-        k->c.request[0] = half(id);
-        k->c.request[1] = half(id + SIM_ID / 2);
     }
 }
 

@@ -256,10 +256,21 @@ static const struct model_key *key_of(const char *text)
 
 static const struct model_key *claim_of(const struct snib__request *r)
 {
+    struct snib__stored_claim c;
+    const void *about;
+    size_t size;
     char text[100];
-    snprintf(text, sizeof text, "snib/l/%s/c/%016llx%016llx", r->name->safe,
-             (unsigned long long)r->id[0], (unsigned long long)r->id[1]);
-    return key_of(text);
+    snprintf(text, sizeof text, "snib/l/%s/c/", r->name->safe);
+    for (uint32_t i = 0; i < w.keys; i++) {
+        struct model_key *k = &w.key[i];
+        if (!memcmp(k->key, text, strlen(text)) &&
+            !snib__layout_claim(k->value, k->value_size, &c, &about, &size,
+                                NULL) &&
+            !memcmp(c.request, r->id, sizeof c.request)) {
+            return k;
+        }
+    }
+    return NULL;
 }
 
 /* s until this key is gone, if nobody puts it anew. */

@@ -115,9 +115,9 @@ static void a_key_is_read_as_it_was_written(void **state)
         struct etcd_key key, from, to;
         struct etcd_parts parts;
         assert_false(snib__name_new(names[i], 0, &name, &e));
-        struct snib__key k = {
-            .kind = SNIB__KEY_CLAIM, .name = name, .request = {UINT64_MAX, 3}};
-        snib__etcd_key_row(etcd(), &k, &key);
+        struct snib__key k = {.kind = SNIB__KEY_CLAIM, .name = name};
+        const struct etcd_place place = {{UINT64_MAX, 3}, 0x8000000b};
+        snib__etcd_key_row(etcd(), &k, &place, &key);
         snib__etcd_key_lock(etcd(), name, &from, &to);
         assert_true(strcmp(from.text, key.text) < 0);
         assert_true(strcmp(key.text, to.text) < 0);
@@ -126,7 +126,9 @@ static void a_key_is_read_as_it_was_written(void **state)
         assert_int_equal(parts.size, strlen(names[i]));
         assert_memory_equal(parts.name, names[i], parts.size);
         assert_int_equal(parts.kind, SNIB__KEY_CLAIM);
-        assert_true(parts.request[0] == UINT64_MAX && parts.request[1] == 3);
+        assert_true(parts.place.client[0] == UINT64_MAX &&
+                    parts.place.client[1] == 3 &&
+                    parts.place.number == 0x8000000b);
         snib__free(name);
     }
     closed();

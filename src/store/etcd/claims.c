@@ -14,6 +14,8 @@
  *
  * The store has no clock, and needs none: a claim is there as long as the lease
  * that it hangs on, so what is fetched is alive. Its `until` is for people. */
+#include <string.h>
+
 #include "base/error.h"
 #include "base/mem.h"
 #include "store/etcd/plan_i.h"
@@ -47,7 +49,8 @@ static void claims_fetch(struct snib__etcd *e, snib_instant now,
 
 /* -- rows ------------------------------------------------------------------ */
 
-static bool claims_note(struct etcd_step *k, uint32_t claim, int64_t lease)
+static bool claims_note(struct etcd_step *k, uint32_t claim,
+                        const struct etcd_place *place, int64_t lease)
 {
     const struct snib__stored_claim *c = &k->s.claim[claim].c;
     if (claim >= k->fetched_capacity) {
@@ -60,8 +63,11 @@ static bool claims_note(struct etcd_step *k, uint32_t claim, int64_t lease)
         k->fetched = v;
         k->fetched_capacity = capacity;
     }
-    k->fetched[claim] = (struct etcd_fetched){
-        .lease = lease, .held = snib__rules_claim_holds(c), .length = c->lease};
+    k->fetched[claim] =
+        (struct etcd_fetched){.place = *place,
+                              .lease = lease,
+                              .held = snib__rules_claim_holds(c),
+                              .length = c->lease};
     k->fetched_count = claim + 1;
     return true;
 }
@@ -98,6 +104,18 @@ static void claims_alive(const struct snib__etcd *e, const struct etcd_step *k,
     c->until = snib__later(c->until, snib__after(now, alive));
 }
 
+/* The key does not say it. What cannot be read is nobody's; the decision says
+ * why. */
+static void claims_whose(const struct snib__etcd_pair *pair, uint64_t ret[2])
+{
+    struct snib__stored_claim c = {0};
+    const void *about;
+    size_t size;
+    (void)snib__layout_claim(pair->value.bytes, pair->value.size, &c, &about,
+                             &size, NULL);
+    memcpy(ret, c.request, sizeof c.request);
+}
+
 /* A row. False: no memory. (What cannot be read is answered by the
  * decision.) */
 static bool claims_row(const struct snib__etcd *e, struct etcd_step *k,
@@ -105,11 +123,11 @@ static bool claims_row(const struct snib__etcd *e, struct etcd_step *k,
                        const struct snib__etcd_pair *pair)
 {
     struct snib__snapshot *s = &k->s;
-    const struct snib__key key = {
-        .kind = parts->kind,
-        .name = s->lock[lock].name,
-        .request = {parts->request[0], parts->request[1]}};
+    struct snib__key key = {.kind = parts->kind, .name = s->lock[lock].name};
     uint32_t before = s->claims;
+    if (key.kind == SNIB__KEY_CLAIM) {
+        claims_whose(pair, key.request);
+    }
     snib__snapshot_row(s, &key, pair->mod_revision, pair->value.bytes,
                        pair->value.size);
     if (parts->kind != SNIB__KEY_CLAIM) {
@@ -121,7 +139,7 @@ static bool claims_row(const struct snib__etcd *e, struct etcd_step *k,
         return true;
     }
     claims_alive(e, k, &s->claim[before].c, pair->lease);
-    return claims_note(k, before, pair->lease);
+    return claims_note(k, before, &parts->place, pair->lease);
 }
 
 static bool claims_rows(struct snib__etcd *e, struct etcd_step *k,
@@ -243,8 +261,7 @@ static bool claims_guessed_row(const struct snib__etcd *e, struct etcd_step *k,
                                snib__key_kind kind, const struct etcd_guess *g,
                                const struct snib__etcd_pair *pair)
 {
-    const struct etcd_parts parts = {.kind = kind,
-                                     .request = {g->request[0], g->request[1]}};
+    const struct etcd_parts parts = {.kind = kind, .place = g->place};
     return !pair->mod_revision || claims_row(e, k, 0, &parts, pair);
 }
 
@@ -332,6 +349,7 @@ static void claims_decide(struct snib__etcd *e, snib_instant now,
 static void claims_lost(struct snib__etcd *e, struct etcd_step *k)
 {
     snib__snapshot_lost(&k->s);
+    snib__etcd_places_lost(e, k);
     snib__etcd_step_over(e, k);
 }
 
@@ -376,6 +394,7 @@ static void claims_conflict(struct snib__etcd *e, snib_instant now,
                             const struct etcd_reply *reply)
 {
     snib__snapshot_again(&k->s);
+    snib__etcd_places_back(e, k);
     if (k->guessed) {
         snib__etcd_guess_vain(e, k);
     } else if (k->conflicts >= CLAIMS_AT_ONCE) {
@@ -408,6 +427,7 @@ static void claims_wrote(struct snib__etcd *e, snib_instant now,
             snib__snapshot_written(&k->s);
             snib__etcd_plan_answer(e, now, k);
             snib__etcd_guess_note(e, k, (uint64_t)t.header.revision);
+            snib__etcd_places_written(e, k);
             snib__etcd_step_over(e, k);
         } else {
             claims_conflict(e, now, k, &t, reply);

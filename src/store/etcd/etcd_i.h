@@ -19,7 +19,8 @@ enum {
     ETCD_KEPT = 256,      /* names whose memory is known to be young */
     ETCD_GUESSES = 64,    /* names whose rows are known */
     ETCD_PREFIX_MAX = 64, /* of ?prefix= */
-    /* PREFIX l/ NAME /c/ and 32 digits; a name's bytes may be three each. */
+    ETCD_PLACES = 1024,   /* free ones that are remembered */
+    /* PREFIX l/ NAME /c/ CLIENT.PLACE; a name's bytes may be three each. */
     ETCD_KEY_MAX = ETCD_PREFIX_MAX + 3 * SNIB_NAME_MAX + 48
 };
 
@@ -288,8 +289,21 @@ typedef enum etcd_phase {
     STEP_PAUSES  /* after a conflict, or between two pages of a list */
 } etcd_phase;
 
-/* What a row that was fetched hangs on. */
+/* Where a claim stands (place.c): it is a part of its key. */
+struct etcd_place {
+    uint64_t client[2]; /* of who has made it */
+    uint32_t number;
+};
+
+/* A place of this client's, and for which request. */
+struct etcd_taken {
+    uint64_t request[2];
+    uint32_t number;
+};
+
+/* What a row that was fetched hangs on, and where it stands. */
 struct etcd_fetched {
+    struct etcd_place place;
     int64_t lease; /* etcd's */
     bool held;
     snib_duration length; /* the claim's lease */
@@ -325,8 +339,11 @@ struct etcd_step {
      * 0: it was not put. */
     snib_instant ends[SNIB__SNAPSHOT_MAX];
     int64_t under[SNIB__SNAPSHOT_MAX]; /* … and which lease of etcd's it is */
-    bool guessed;                      /* it was decided without a fetch */
-    bool rests;                        /* a list pauses between two pages */
+    /* For claims that are not there yet. */
+    struct etcd_taken taken[SNIB__SNAPSHOT_MAX];
+    uint32_t takens;
+    bool guessed;       /* it was decided without a fetch */
+    bool rests;         /* a list pauses between two pages */
     snib_duration busy; /* for so long the server has worked on it */
     /* value.c, look.c, doctor.c */
     struct snib__buf from; /* a list goes on from this key */
@@ -409,6 +426,32 @@ int64_t snib__etcd_token_clock(int64_t clock, int64_t last);
 bool snib__etcd_token_far(const struct snib__etcd *, snib_instant now,
                           int64_t token);
 
+/* -- place.c ---------------------------------------------------------------- */
+
+struct etcd_places {
+    uint32_t next; /* from here on none was ever taken */
+    uint32_t free[ETCD_PLACES], frees;
+    uint32_t takens; /* by steps that are under way */
+    /* Of writes that were lost: each stays its request's. */
+    struct etcd_taken *lost;
+    uint32_t losts, capacity;
+};
+
+/* Where this claim stands, or is about to. False: nowhere. */
+bool snib__etcd_place_find(const struct snib__etcd *, const struct etcd_step *,
+                           const struct snib__key *, struct etcd_place *ret);
+/* The same; one that stands nowhere gets a place. False: no memory. */
+bool snib__etcd_place_take(struct snib__etcd *, struct etcd_step *,
+                           const struct snib__key *, struct etcd_place *ret);
+/* Nothing was done: its claims stand nowhere yet. */
+void snib__etcd_places_back(struct snib__etcd *, struct etcd_step *);
+/* The write of this step was applied. */
+void snib__etcd_places_written(struct snib__etcd *, struct etcd_step *);
+/* Nobody knows whether it was, or will be. */
+void snib__etcd_places_lost(struct snib__etcd *, struct etcd_step *);
+/* The step is over. */
+void snib__etcd_places_over(struct snib__etcd *, struct etcd_step *);
+
 /* -- guess.c ---------------------------------------------------------------- */
 
 /* The rows of a name as this client's last write has left them, if nobody else had
@@ -418,8 +461,9 @@ struct etcd_guess {
     snib_instant at; /* so they were; 0: nothing is known */
     uint32_t vain;   /* so many times more it is not noted: others are about */
     uint64_t row_stamp, claim_stamp, arrivals_stamp;
-    uint64_t request[2]; /* whose claim there is; 0: nobody's */
-    int64_t lease;       /* … hangs on this one of etcd's */
+    /* If there is a claim: where it stands, on which lease of etcd's. */
+    struct etcd_place place;
+    int64_t lease;
     size_t name_size, row_size, claim_size, arrivals_size;
     struct snib__buf bytes; /* the name, and these rows */
 };
@@ -444,7 +488,7 @@ struct etcd_key {
     size_t size;
 };
 
-enum { ETCD_ID = 32 };
+enum { ETCD_ID = 32, ETCD_PLACE = 8 };
 /* An id as hexadecimal digits, with a NUL; and back. */
 void snib__etcd_id_text(const uint64_t id[2], char ret[ETCD_ID + 1]);
 bool snib__etcd_id_read(const char *text, size_t size, uint64_t ret[2]);
@@ -452,8 +496,9 @@ bool snib__etcd_id_read(const char *text, size_t size, uint64_t ret[2]);
 /* All keys of this name's lock: from here on, before `to`. */
 void snib__etcd_key_lock(const struct snib__etcd *, const struct snib__name *,
                          struct etcd_key *from, struct etcd_key *to);
+/* place: of a claim. */
 void snib__etcd_key_row(const struct snib__etcd *, const struct snib__key *,
-                        struct etcd_key *ret);
+                        const struct etcd_place *, struct etcd_key *ret);
 void snib__etcd_key_notifier(const struct snib__etcd *,
                              const uint64_t client[2], struct etcd_key *ret);
 /* suffix: "r" the record, "v" the bytes, "" both of them, "0" their end. */
@@ -470,7 +515,7 @@ struct etcd_parts {
     const char *safe; /* borrowed: as it stands in the key */
     size_t safe_size;
     snib__key_kind kind;
-    uint64_t request[2];
+    struct etcd_place place; /* of a claim */
 };
 
 /* False: it is none of ours. */
@@ -503,7 +548,8 @@ struct snib__etcd {
         snib_instant at;
     } kept[ETCD_KEPT][2];                  /* the lock row, the arrivals */
     struct etcd_guess guess[ETCD_GUESSES]; /* by the hashes of names */
-    int64_t revision;                      /* the highest one that was seen */
+    struct etcd_places places;
+    int64_t revision; /* the highest one that was seen */
     struct snib__list steps, spare;
     struct snib__heap timers;
     snib_instant now; /* of the call that the store is in */

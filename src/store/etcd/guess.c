@@ -92,8 +92,8 @@ static size_t guess_keep(struct etcd_guess *g, const struct snib__snapshot *s,
 }
 
 /* All rows but the arrivals, which only who waits writes, were written just now. */
-static void guess_fill(struct etcd_guess *g, const struct etcd_step *k,
-                       const struct snib__guard *row,
+static void guess_fill(const struct snib__etcd *e, struct etcd_guess *g,
+                       const struct etcd_step *k, const struct snib__guard *row,
                        const struct snib__guard *claim, uint64_t revision)
 {
     const struct snib__snapshot *s = &k->s;
@@ -113,7 +113,9 @@ static void guess_fill(struct etcd_guess *g, const struct etcd_step *k,
     g->arrivals_size = snib__buf_size(&g->bytes) - g->name_size - g->row_size;
     g->claim_stamp = claim ? revision : 0;
     g->claim_size = claim ? guess_keep(g, s, claim) : 0;
-    memcpy(g->request, k->r[0]->id, sizeof g->request);
+    if (claim) {
+        (void)snib__etcd_place_find(e, k, &claim->key, &g->place);
+    }
     g->lease = claim ? k->under[0] : 0;
     if (!g->bytes.failed) {
         g->at = k->sent;
@@ -138,7 +140,7 @@ static void guess_note(struct snib__etcd *e, const struct etcd_step *k,
         g->vain--;
         return;
     }
-    guess_fill(g, k, row, claim, revision);
+    guess_fill(e, g, k, row, claim, revision);
 }
 
 void snib__etcd_guess_note(struct snib__etcd *e, const struct etcd_step *k,

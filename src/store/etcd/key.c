@@ -1,14 +1,14 @@
 /* store/etcd/key.c — the keys, as text.
  *
- *     PREFIXl/NAME/!          the lock row
- *     PREFIXl/NAME/a          the arrivals
- *     PREFIXl/NAME/c/REQUEST  a claim
- *     PREFIXb/CLIENT          the notifier of a client
- *     PREFIXv/NAME/r, …/v     a versioned value: its record, its bytes
+ *     PREFIXl/NAME/!               the lock row
+ *     PREFIXl/NAME/a               the arrivals
+ *     PREFIXl/NAME/c/CLIENT.PLACE  a claim, whose request its row says
+ *     PREFIXb/CLIENT               the notifier of a client
+ *     PREFIXv/NAME/r, …/v          a versioned value: its record, its bytes
  *
  * NAME is the safe spelling (core/name.h), in which a '/' is written %2F too, so
  * no name is the beginning of another one. REQUEST and CLIENT are 32 hexadecimal
- * digits.
+ * digits, PLACE (place.c) is 8.
  *
  * Of the recipe of etcd's own clients (recipe.c), whose names stand as they are:
  *
@@ -58,6 +58,14 @@ static void key_id(struct etcd_key *k, const uint64_t id[2])
     key_puts(k, text);
 }
 
+static void key_place(struct etcd_key *k, const struct etcd_place *place)
+{
+    char text[ETCD_PLACE + 2];
+    key_id(k, place->client);
+    snprintf(text, sizeof text, ".%08x", (unsigned)place->number);
+    key_puts(k, text);
+}
+
 static void key_begin(const struct snib__etcd *e, const char *part,
                       struct etcd_key *ret)
 {
@@ -79,7 +87,7 @@ void snib__etcd_key_lock(const struct snib__etcd *e,
 }
 
 void snib__etcd_key_row(const struct snib__etcd *e, const struct snib__key *key,
-                        struct etcd_key *ret)
+                        const struct etcd_place *place, struct etcd_key *ret)
 {
     if (key->kind == SNIB__KEY_FLOOR) {
         key_begin(e, "f", ret);
@@ -96,7 +104,7 @@ void snib__etcd_key_row(const struct snib__etcd *e, const struct snib__key *key,
         break;
     case SNIB__KEY_CLAIM:
         key_puts(ret, "/c/");
-        key_id(ret, key->request);
+        key_place(ret, place);
         break;
     case SNIB__KEY_FLOOR:
         break;
@@ -190,6 +198,23 @@ static bool key_read_name(const char *safe, size_t size, struct etcd_parts *ret)
     return ret->size > 0;
 }
 
+static bool key_read_place(const char *text, size_t size,
+                           struct etcd_place *ret)
+{
+    static const char zeros[] = "000000000000000000000000";
+    char number[ETCD_ID];
+    uint64_t n[2] = {0, 0};
+    if (size != ETCD_ID + 1 + ETCD_PLACE || text[ETCD_ID] != '.') {
+        return false;
+    }
+    memcpy(number, zeros, ETCD_ID - ETCD_PLACE);
+    memcpy(number + ETCD_ID - ETCD_PLACE, text + ETCD_ID + 1, ETCD_PLACE);
+    bool is = snib__etcd_id_read(text, ETCD_ID, ret->client) &&
+              snib__etcd_id_read(number, ETCD_ID, n);
+    ret->number = (uint32_t)n[1];
+    return is;
+}
+
 bool snib__etcd_key_read(const struct snib__etcd *e, struct snib__etcd_text t,
                          struct etcd_parts *ret)
 {
@@ -207,12 +232,11 @@ bool snib__etcd_key_read(const struct snib__etcd *e, struct snib__etcd_text t,
     }
     size -= (size_t)(slash - text) + 1;
     text = slash + 1;
-    ret->request[0] = ret->request[1] = 0;
     if (size == 1 && (*text == '!' || *text == 'a')) {
         ret->kind = *text == '!' ? SNIB__KEY_LOCK : SNIB__KEY_ARRIVALS;
         return true;
     }
     ret->kind = SNIB__KEY_CLAIM;
     return size > 2 && text[0] == 'c' && text[1] == '/' &&
-           snib__etcd_id_read(text + 2, size - 2, ret->request);
+           key_read_place(text + 2, size - 2, &ret->place);
 }

@@ -86,7 +86,6 @@ static void look_add(struct look_lock *k, const struct snib__etcd_pair *pair)
                                       &c->c, &c->about, &c->size, look_why(k));
     k->err = k->err ? k->err : err;
     if (!err && (look_waits(c) || snib__rules_claim_holds(&c->c))) {
-        memcpy(c->c.request, k->parts.request, sizeof c->c.request);
         k->claims++;
     }
 }

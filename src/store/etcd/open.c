@@ -105,6 +105,7 @@ void snib__etcd_free(struct snib__store *store)
     snib__etcd_waits_free(e);
     snib__etcd_leases_free(e);
     snib__etcd_guesses_free(e);
+    snib__free(e->places.lost);
     snib__etcd_session_free(e);
     snib__heap_free(&e->timers);
     snib__buf_free(&e->message);

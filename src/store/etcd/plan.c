@@ -97,6 +97,17 @@ static uint32_t plan_lock_of(const struct snib__snapshot *s,
     return lock;
 }
 
+static void plan_key(struct plan *p, const struct snib__guard *g,
+                     struct etcd_key *ret)
+{
+    struct etcd_place place = {.number = 0};
+    if (g->key.kind == SNIB__KEY_CLAIM &&
+        !snib__etcd_place_take(p->e, p->k, &g->key, &place)) {
+        p->out->failed = true;
+    }
+    snib__etcd_key_row(p->e, &g->key, &place, ret);
+}
+
 static void plan_guard(struct plan *p, const struct snib__guard *g)
 {
     const struct snib__snapshot *s = &p->k->s;
@@ -107,7 +118,7 @@ static void plan_guard(struct plan *p, const struct snib__guard *g)
     if (g->key.kind == SNIB__KEY_FLOOR) {
         return; /* there is no cleaner that would write it */
     }
-    snib__etcd_key_row(p->e, &g->key, &key);
+    plan_key(p, g, &key);
     snib__etcd_compare(p->out, snib__etcd_text_of(&key), g->stamp);
     p->compares++;
     switch (g->todo) {
@@ -204,7 +215,7 @@ static void plan_put_anew(struct plan *p, uint32_t lock, snib__key_kind kind,
         return;
     }
     snib__etcd_key_row(p->e, &(struct snib__key){.kind = kind, .name = name},
-                       &key);
+                       NULL, &key);
     if (!plan_is_compared(p, kind, name)) {
         snib__etcd_compare(p->out, snib__etcd_text_of(&key), stamp);
         p->compares++;

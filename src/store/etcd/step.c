@@ -164,6 +164,7 @@ void snib__etcd_step_over(struct snib__etcd *e, struct etcd_step *k)
 {
     snib__etcd_call_drop(e, &k->call);
     snib__heap_remove(&e->timers, &k->timer);
+    snib__etcd_places_over(e, k);
     for (uint32_t i = 0; i < k->count; i++) {
         step_count(e, k->r[i], -1);
         snib__etcd_wait_settle(e, k->r[i]);
