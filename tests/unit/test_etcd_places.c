@@ -1,0 +1,167 @@
+/* tests/unit/test_etcd_places.c — under which keys the claims of a client of the
+ * store etcd: stand (place.c). */
+#include "etcd_world.h"
+
+static void put_key(const struct snib__request *r, char ret[KEY_MAX])
+{
+    const struct model_key *k = claim_of(r);
+    assert_non_null(k);
+    snprintf(ret, KEY_MAX, "%.*s", (int)k->size, k->key);
+}
+
+static struct snib__request holds(uint64_t id)
+{
+    struct snib__request r = asks(SNIB__ACQUIRE, id);
+    assert_int_equal(ask(&r), SNIB__DONE);
+    return r;
+}
+
+static void let_go(const struct snib__request *r)
+{
+    struct snib__request end = ends(SNIB__RELEASE, r);
+    assert_int_equal(ask(&end), SNIB__DONE);
+    assert_null(claim_of(r));
+}
+
+static void drop_claim(const struct snib__request *r)
+{
+    const struct model_key *k = claim_of(r);
+    assert_non_null(k);
+    drop_key((uint32_t)(k - w.key));
+}
+
+static void one_key_serves_all_sections(void **state)
+{
+    char first[KEY_MAX], key[KEY_MAX];
+    (void)state;
+    for (uint64_t i = 1; i < 9; i++) {
+        struct snib__request r = holds(i);
+        put_key(&r, i == 1 ? first : key);
+        assert_true(i == 1 || !strcmp(first, key));
+        let_go(&r);
+    }
+}
+
+/* Two of one client: there are two keys, and never a third one. */
+static void who_waits_has_a_place_of_his_own(void **state)
+{
+    static struct snib__request r[8];
+    (void)state;
+    r[0] = holds(1);
+    for (uint64_t i = 1; i < 8; i++) {
+        r[i] = asks(SNIB__ACQUIRE, i + 1);
+        assert_int_equal(ask(&r[i]), SNIB__QUEUED);
+        assert_non_null(claim_of(&r[i - 1]));
+        assert_non_null(claim_of(&r[i]));
+        let_go(&r[i - 1]);
+        pass(2000);
+        assert_true(answered(&r[i]));
+        assert_int_equal(r[i].said.answer, SNIB__DONE);
+    }
+    assert_true(w.e->places.next <= 2);
+    let_go(&r[7]);
+}
+
+static void who_gives_up_leaves_the_place(void **state)
+{
+    static struct snib__request waits;
+    (void)state;
+    struct snib__request r = holds(1);
+    for (uint64_t i = 2; i < 9; i++) {
+        waits = asks(SNIB__ACQUIRE, i);
+        assert_int_equal(ask(&waits), SNIB__QUEUED);
+        struct snib__request cancel = ends(SNIB__CANCEL, &waits);
+        assert_int_equal(ask(&cancel), SNIB__DONE);
+        assert_true(answered(&waits));
+    }
+    assert_true(w.e->places.next <= 2);
+    let_go(&r);
+}
+
+/* Its write may be done later. Until then the cancel stands in its way, and nobody
+ * else stands there, ever. */
+static void what_was_lost_keeps_its_place(void **state)
+{
+    char lost[KEY_MAX], key[KEY_MAX];
+    (void)state;
+    struct snib__request r = asks(SNIB__ACQUIRE, 1);
+    w.loses = true;
+    assert_int_equal(ask(&r), SNIB__UNKNOWN);
+    w.loses = false;
+    put_key(&r, lost);
+    drop_claim(&r); /* as if it had not been done yet */
+    struct snib__request cancel = ends(SNIB__CANCEL, &r);
+    cancel.resent = true;
+    assert_int_equal(ask(&cancel), SNIB__DONE);
+    put_key(&r, key);
+    assert_string_equal(key, lost);
+    for (uint64_t i = 2; i < 6; i++) {
+        struct snib__request other = holds(i);
+        put_key(&other, key);
+        assert_string_not_equal(key, lost);
+        let_go(&other);
+        pass(20000);
+    }
+}
+
+static void a_repeat_asks_for_the_same_place(void **state)
+{
+    char lost[KEY_MAX], key[KEY_MAX];
+    (void)state;
+    struct snib__request other = holds(7); /* so that there is a free one */
+    let_go(&other);
+    struct snib__request r = asks(SNIB__ACQUIRE, 1);
+    w.loses = true;
+    assert_int_equal(ask(&r), SNIB__UNKNOWN);
+    w.loses = false;
+    put_key(&r, lost);
+    drop_claim(&r);
+    r = asks(SNIB__ACQUIRE, 1);
+    r.resent = true;
+    assert_int_equal(ask(&r), SNIB__DONE);
+    put_key(&r, key);
+    assert_string_equal(key, lost);
+    let_go(&r);
+    other = holds(8);
+    put_key(&other, key);
+    assert_string_not_equal(key, lost);
+}
+
+/* As a backup has it: a row of this client's that it does not know of. */
+static void a_place_where_somebody_stands_is_passed_over(void **state)
+{
+    char key[KEY_MAX], next[KEY_MAX];
+    struct model_key before;
+    (void)state;
+    struct snib__request r = holds(1);
+    before = *claim_of(&r);
+    put_key(&r, key);
+    let_go(&r);
+    before.mod = before.made = ++w.revision;
+    w.key[w.keys++] = before;
+    snib__etcd_guesses_forget(w.e);
+    struct snib__request end = ends(SNIB__FORCE, &r);
+    end.id[0] = 77;
+    end.text = "{}";
+    end.text_size = 2;
+    end.said.result = &w.rows;
+    (void)ask(&end);
+    struct snib__request other = asks(SNIB__ACQUIRE, 2);
+    assert_int_equal(ask(&other), SNIB__DONE);
+    put_key(&other, next);
+    assert_string_not_equal(key, next);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
+    const struct CMUnitTest cases[] = {
+        CASE(one_key_serves_all_sections),
+        CASE(who_waits_has_a_place_of_his_own),
+        CASE(who_gives_up_leaves_the_place),
+        CASE(what_was_lost_keeps_its_place),
+        CASE(a_repeat_asks_for_the_same_place),
+        CASE(a_place_where_somebody_stands_is_passed_over),
+    };
+    return RUN(cases);
+}
