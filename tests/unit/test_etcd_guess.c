@@ -25,12 +25,16 @@ static struct etcd_guess known(void)
     snib__buf_init(&g.bytes, SNIB__H2_IN);
     snib__buf_add(&g.bytes, snib__buf_bytes(&slot()->bytes),
                   snib__buf_size(&slot()->bytes));
+    snib__buf_init(&g.others, ETCD_SEEN_MAX);
+    snib__buf_add(&g.others, snib__buf_bytes(&slot()->others),
+                  snib__buf_size(&slot()->others));
     return g;
 }
 
 static void put_back(struct etcd_guess g)
 {
     snib__buf_free(&slot()->bytes);
+    snib__buf_free(&slot()->others);
     *slot() = g;
 }
 
@@ -188,6 +192,68 @@ static void a_grant_is_not_told_by_what_is_known(void **state)
     assert_int_equal(ask(&r), SNIB__DONE);
     assert_true(r.token > token);
     assert_non_null(claim_of(&r));
+}
+
+/* -- in a crowd -------------------------------------------------------------------- */
+
+/* The second of them has been let in by the first one's release. */
+static void let_in(struct snib__request crowd[], int count)
+{
+    for (int i = 0; i < count; i++) {
+        crowd[i] = asks(SNIB__ACQUIRE, (uint64_t)i + 1);
+        assert_int_equal(ask(&crowd[i]), i ? SNIB__QUEUED : SNIB__DONE);
+        pass(i == 1 ? 500 : 0); /* the others ask later than the second */
+    }
+    struct snib__request end = ends(SNIB__RELEASE, &crowd[0]);
+    assert_int_equal(ask(&end), SNIB__DONE);
+    for (int i = 0; i < 20 && !answered(&crowd[1]); i++) {
+        pass(100);
+    }
+    assert_int_equal(crowd[1].said.answer, SNIB__DONE);
+}
+
+static void who_was_let_in_releases_by_what_it_saw(void **state)
+{
+    static struct snib__request crowd[4];
+    (void)state;
+    let_in(crowd, 4);
+    struct snib__request end = ends(SNIB__RELEASE, &crowd[1]);
+    assert_int_equal(calls_of(&end, SNIB__DONE), 1);
+    assert_null(claim_of(&crowd[1]));
+    pass(1500);
+    assert_true(answered(&crowd[2]));
+    assert_int_equal(crowd[2].said.answer, SNIB__DONE);
+    assert_true(crowd[2].token > crowd[1].token);
+    assert_int_not_equal(crowd[3].said.answer, SNIB__DONE);
+}
+
+/* Who waits asks each second, so what was seen is soon others'. */
+static void what_was_seen_of_others_is_soon_fetched(void **state)
+{
+    static struct snib__request crowd[3];
+    (void)state;
+    let_in(crowd, 3);
+    pass(260);
+    struct snib__request end = ends(SNIB__RELEASE, &crowd[1]);
+    assert_true(calls_of(&end, SNIB__DONE) > 1);
+}
+
+static void nobody_is_let_in_who_has_left_unseen(void **state)
+{
+    static struct snib__request crowd[4];
+    (void)state;
+    let_in(crowd, 4);
+    struct etcd_guess g = known();
+    struct snib__request cancel = ends(SNIB__CANCEL, &crowd[2]);
+    assert_int_equal(ask(&cancel), SNIB__DONE);
+    assert_true(answered(&crowd[2]));
+    put_back(g);
+    struct snib__request end = ends(SNIB__RELEASE, &crowd[1]);
+    assert_int_equal(calls_of(&end, SNIB__DONE), 2);
+    assert_null(claim_of(&crowd[2]));
+    pass(1500);
+    assert_true(answered(&crowd[3]));
+    assert_int_equal(crowd[3].said.answer, SNIB__DONE);
 }
 
 /* Somebody has waited there once, so there is a number of the last arrival. */
@@ -405,6 +471,9 @@ int main(void)
         CASE(a_release_behind_the_lease_is_told_that),
         CASE(who_queues_has_fetched),
         CASE(a_grant_is_not_told_by_what_is_known),
+        CASE(who_was_let_in_releases_by_what_it_saw),
+        CASE(what_was_seen_of_others_is_soon_fetched),
+        CASE(nobody_is_let_in_who_has_left_unseen),
         CASE(the_number_of_arrivals_is_known),
         CASE(a_token_given_unseen_is_not_given_again),
         CASE(what_was_known_in_vain_is_fetched_for_a_while),

@@ -265,6 +265,33 @@ static bool claims_guessed_row(const struct snib__etcd *e, struct etcd_step *k,
     return !pair->mod_revision || claims_row(e, k, 0, &parts, pair);
 }
 
+/* All claims of that answer but its own, which has been written since. */
+static bool claims_guessed_others(struct snib__etcd *e, struct etcd_step *k,
+                                  const struct etcd_guess *g)
+{
+    struct snib__etcd_txn t;
+    struct snib__etcd_rows rows;
+    struct snib__etcd_pair pair;
+    struct etcd_parts parts;
+    if (!snib__buf_size(&g->others)) {
+        return true;
+    }
+    snib__etcd_read_txn(snib__buf_bytes(&g->others), snib__buf_size(&g->others),
+                        &t);
+    if (!snib__etcd_next_range(&t, &rows)) {
+        return false;
+    }
+    while (snib__etcd_next_pair(&rows, &pair)) {
+        if (snib__etcd_key_read(e, pair.key, &parts) &&
+            parts.kind == SNIB__KEY_CLAIM &&
+            !snib__etcd_place_same(&parts.place, &g->place) &&
+            !claims_row(e, k, 0, &parts, &pair)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The rows as this client has left them, if it knows them (guess.c), in place of a
  * fetch. They may be others by now, so nothing is answered by them: what is
  * decided is a write that compares all that it relies on, as behind a fetch, and
@@ -293,7 +320,8 @@ static bool claims_guess(struct snib__etcd *e, snib_instant now,
     snib__snapshot_moment(&k->s, &moment);
     k->guessed = claims_guessed_row(e, k, SNIB__KEY_LOCK, g, &pairs[0]) &&
                  claims_guessed_row(e, k, SNIB__KEY_ARRIVALS, g, &pairs[1]) &&
-                 claims_guessed_row(e, k, SNIB__KEY_CLAIM, g, &pairs[2]);
+                 claims_guessed_row(e, k, SNIB__KEY_CLAIM, g, &pairs[2]) &&
+                 claims_guessed_others(e, k, g);
     claims_clock(k);
     for (uint32_t i = 0; i < k->s.claims; i++) { /* its lease may be over: */
         k->s.claim[i].seen_over = true;          /* so it is compared */
@@ -346,6 +374,15 @@ static void claims_decide(struct snib__etcd *e, snib_instant now,
     }
 }
 
+/* For guess.c: who is let in will release. */
+static void claims_seen(struct etcd_step *k, const struct etcd_reply *reply)
+{
+    snib__buf_clear(&k->seen);
+    if (k->count == 1 && k->r[0]->verb == SNIB__ACQUIRE && k->s.claims) {
+        snib__buf_add(&k->seen, reply->bytes, reply->size);
+    }
+}
+
 static void claims_lost(struct snib__etcd *e, struct etcd_step *k)
 {
     snib__snapshot_lost(&k->s);
@@ -383,6 +420,7 @@ static void claims_fetched(struct snib__etcd *e, snib_instant now,
         snib__etcd_step_by_reply(e, now, k, &strange);
     } else {
         snib__etcd_saw(e, &k->call, t.header.revision);
+        claims_seen(k, reply);
         claims_decide(e, now, k);
     }
 }
@@ -405,6 +443,7 @@ static void claims_conflict(struct snib__etcd *e, snib_instant now,
     }
     k->guessed = false;
     if (claims_read(e, k, t, reply->sent)) {
+        claims_seen(k, reply);
         claims_decide(e, now, k);
     } else {
         snib__etcd_step_again(e, now, k);

@@ -11,15 +11,16 @@
 
 enum {
     ETCD_PORT = 2379,
-    ETCD_SLOTS = 1024,    /* names under way, by their hashes */
-    ETCD_STEPS = 64,      /* under way at once, */
-    ETCD_STEPS_KEPT = 16, /* so many of them only of the background */
-    ETCD_OPS = 120,       /* of a step: a server takes 128 */
-    ETCD_GRANTS = 56,     /* of a step: each is two puts */
-    ETCD_KEPT = 256,      /* names whose memory is known to be young */
-    ETCD_GUESSES = 64,    /* names whose rows are known */
-    ETCD_PREFIX_MAX = 64, /* of ?prefix= */
-    ETCD_PLACES = 1024,   /* free ones that are remembered */
+    ETCD_SLOTS = 1024,        /* names under way, by their hashes */
+    ETCD_STEPS = 64,          /* under way at once, */
+    ETCD_STEPS_KEPT = 16,     /* so many of them only of the background */
+    ETCD_OPS = 120,           /* of a step: a server takes 128 */
+    ETCD_GRANTS = 56,         /* of a step: each is two puts */
+    ETCD_KEPT = 256,          /* names whose memory is known to be young */
+    ETCD_GUESSES = 64,        /* names whose rows are known */
+    ETCD_PREFIX_MAX = 64,     /* of ?prefix= */
+    ETCD_PLACES = 1024,       /* free ones that are remembered */
+    ETCD_SEEN_MAX = 64 << 10, /* an answer that is larger is not kept */
     /* PREFIX l/ NAME /c/ CLIENT.PLACE; a name's bytes may be three each. */
     ETCD_KEY_MAX = ETCD_PREFIX_MAX + 3 * SNIB_NAME_MAX + 48
 };
@@ -342,9 +343,10 @@ struct etcd_step {
     /* For claims that are not there yet. */
     struct etcd_taken taken[SNIB__SNAPSHOT_MAX];
     uint32_t takens;
-    bool guessed;       /* it was decided without a fetch */
-    bool rests;         /* a list pauses between two pages */
-    snib_duration busy; /* for so long the server has worked on it */
+    bool guessed;          /* it was decided without a fetch */
+    struct snib__buf seen; /* of one ACQUIRE: the answer that has the rows */
+    bool rests;            /* a list pauses between two pages */
+    snib_duration busy;    /* for so long the server has worked on it */
     /* value.c, look.c, doctor.c */
     struct snib__buf from; /* a list goes on from this key */
     int64_t revision;
@@ -437,6 +439,8 @@ struct etcd_places {
     uint32_t losts, capacity;
 };
 
+bool snib__etcd_place_same(const struct etcd_place *,
+                           const struct etcd_place *);
 /* Where this claim stands, or is about to. False: nowhere. */
 bool snib__etcd_place_find(const struct snib__etcd *, const struct etcd_step *,
                            const struct snib__key *, struct etcd_place *ret);
@@ -465,7 +469,8 @@ struct etcd_guess {
     struct etcd_place place;
     int64_t lease;
     size_t name_size, row_size, claim_size, arrivals_size;
-    struct snib__buf bytes; /* the name, and these rows */
+    struct snib__buf bytes;  /* the name, and these rows */
+    struct snib__buf others; /* an answer with the rows of others, or nothing */
 };
 
 /* What is known of the name of this step, which is of one request; NULL: nothing

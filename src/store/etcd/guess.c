@@ -12,14 +12,16 @@
  * known counts on the connection on which it was seen, and for some seconds: a
  * cluster is not restored without its members ending.
  *
- * Only rows without claims of others are noted: where others wait or hold, a write
- * would mostly conflict, and a conflict goes through the cluster's log, which a fetch
- * does not. */
+ * Where others wait or hold, only a release goes by it, and only soon after who
+ * releases was let in: he knows what he wrote then, and of the others what he fetched
+ * for that. Who arrives meanwhile changes nothing that a release compares, but each
+ * who waits puts his row anew once a second, and in any other step a write would mostly
+ * conflict. A conflict goes through the cluster's log, which a fetch does not. */
 #include <string.h>
 
 #include "store/etcd/etcd_i.h"
 
-enum { GUESS_AGE_MS = 5000, GUESS_VAIN = 8 };
+enum { GUESS_AGE_MS = 5000, GUESS_CROWD_AGE_MS = 250, GUESS_VAIN = 8 };
 
 static struct etcd_guess *guess_slot(struct snib__etcd *e,
                                      const struct snib__name *name)
@@ -41,9 +43,12 @@ const struct etcd_guess *snib__etcd_guess_take(struct snib__etcd *e,
 {
     const struct snib__request *r = k->r[0];
     struct etcd_guess *g = guess_slot(e, r->name);
+    bool crowd = snib__buf_size(&g->others) > 0;
+    int64_t age = crowd ? GUESS_CROWD_AGE_MS : GUESS_AGE_MS;
     bool is = k->count == 1 && !r->resent && guess_is_of(g, r->name) &&
-              snib__between(g->at, now).ns <= snib__ms(GUESS_AGE_MS).ns;
-    if (!is || (r->verb != SNIB__ACQUIRE && r->verb != SNIB__RELEASE)) {
+              snib__between(g->at, now).ns <= snib__ms(age).ns;
+    if (!is ||
+        (r->verb != SNIB__RELEASE && (r->verb != SNIB__ACQUIRE || crowd))) {
         return NULL;
     }
     g->at.ns = 0;
@@ -94,7 +99,8 @@ static size_t guess_keep(struct etcd_guess *g, const struct snib__snapshot *s,
 /* All rows but the arrivals, which only who waits writes, were written just now. */
 static void guess_fill(const struct snib__etcd *e, struct etcd_guess *g,
                        const struct etcd_step *k, const struct snib__guard *row,
-                       const struct snib__guard *claim, uint64_t revision)
+                       const struct snib__guard *claim, bool crowd,
+                       uint64_t revision)
 {
     const struct snib__snapshot *s = &k->s;
     const struct snib__snapshot_lock *l = &s->lock[0];
@@ -104,8 +110,13 @@ static void guess_fill(const struct snib__etcd *e, struct etcd_guess *g,
     snib__buf_add(&g->bytes, name->raw, name->raw_size);
     g->hash = name->hash;
     g->name_size = name->raw_size;
-    g->row_stamp = revision;
-    g->row_size = guess_keep(g, s, row);
+    g->row_stamp = row ? revision : l->stamp;
+    if (row) {
+        (void)guess_keep(g, s, row);
+    } else {
+        snib__layout_put_lock(&g->bytes, &l->row);
+    }
+    g->row_size = snib__buf_size(&g->bytes) - g->name_size;
     g->arrivals_stamp = l->arrivals_stamp;
     if (g->arrivals_stamp) {
         snib__layout_put_arrivals(&g->bytes, l->arrivals);
@@ -117,9 +128,27 @@ static void guess_fill(const struct snib__etcd *e, struct etcd_guess *g,
         (void)snib__etcd_place_find(e, k, &claim->key, &g->place);
     }
     g->lease = claim ? k->under[0] : 0;
-    if (!g->bytes.failed) {
+    snib__buf_clear(&g->others);
+    if (crowd) {
+        snib__buf_add(&g->others, snib__buf_bytes(&k->seen),
+                      snib__buf_size(&k->seen));
+    }
+    if (!g->bytes.failed && !g->others.failed) {
         g->at = k->sent;
     }
+}
+
+/* Was nothing written but the lock row and this claim? */
+static bool guess_is_plain(const struct snib__snapshot *s,
+                           const struct snib__guard *claim)
+{
+    bool plain = claim != NULL;
+    for (uint32_t i = 0; i < s->guards; i++) {
+        const struct snib__guard *g = &s->guard[i];
+        plain = plain && (g->todo == SNIB__GUARD_KEEP || g == claim ||
+                          g->key.kind == SNIB__KEY_LOCK);
+    }
+    return plain;
 }
 
 static void guess_note(struct snib__etcd *e, const struct etcd_step *k,
@@ -133,14 +162,17 @@ static void guess_note(struct snib__etcd *e, const struct etcd_step *k,
     bool own, alone = guess_is_alone(&k->s, 0, r, &own);
     bool done = r->said.answer == SNIB__DONE &&
                 (r->verb == SNIB__ACQUIRE || r->verb == SNIB__RELEASE);
-    if (!done || !row || !alone || own != (claim != NULL)) {
+    bool crowd = done && !alone && own && r->verb == SNIB__ACQUIRE &&
+                 snib__buf_size(&k->seen) && !k->seen.failed &&
+                 guess_is_plain(&k->s, claim);
+    if (!crowd && (!done || !row || !alone || own != (claim != NULL))) {
         return;
     }
     if (g->vain) {
         g->vain--;
         return;
     }
-    guess_fill(e, g, k, row, claim, revision);
+    guess_fill(e, g, k, row, claim, crowd, revision);
 }
 
 void snib__etcd_guess_note(struct snib__etcd *e, const struct etcd_step *k,
@@ -173,5 +205,6 @@ void snib__etcd_guesses_free(struct snib__etcd *e)
 {
     for (int i = 0; i < ETCD_GUESSES; i++) {
         snib__buf_free(&e->guess[i].bytes);
+        snib__buf_free(&e->guess[i].others);
     }
 }

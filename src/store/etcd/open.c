@@ -124,6 +124,7 @@ static void open_lists(struct snib__etcd *e)
     snib__buf_init(&e->message, SNIB__H2_IN);
     for (int i = 0; i < ETCD_GUESSES; i++) {
         snib__buf_init(&e->guess[i].bytes, SNIB__H2_IN);
+        snib__buf_init(&e->guess[i].others, ETCD_SEEN_MAX);
     }
 }
 

@@ -32,6 +32,12 @@ static bool place_same(const uint64_t a[2], const uint64_t b[2])
     return a[0] == b[0] && a[1] == b[1];
 }
 
+bool snib__etcd_place_same(const struct etcd_place *a,
+                           const struct etcd_place *b)
+{
+    return a->number == b->number && place_same(a->client, b->client);
+}
+
 static struct etcd_taken *place_lost_of(const struct etcd_places *p,
                                         const uint64_t request[2])
 {

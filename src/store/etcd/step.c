@@ -62,6 +62,7 @@ static struct etcd_step *step_new(struct snib__etcd *e)
         snib__link_init(&k->link);
         snib__snapshot_init(&k->s, e->client);
         snib__buf_init(&k->from, SNIB__H2_IN);
+        snib__buf_init(&k->seen, ETCD_SEEN_MAX);
     }
     return k;
 }
@@ -73,6 +74,7 @@ static void step_free(struct snib__etcd *e, struct etcd_step *k)
     snib__etcd_call_free(e, &k->call);
     snib__snapshot_free(&k->s);
     snib__buf_free(&k->from);
+    snib__buf_free(&k->seen);
     snib__free(k->fetched);
     snib__free(k);
 }

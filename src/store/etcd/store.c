@@ -8,8 +8,8 @@
  * decide on a snapshot (claims.c), and what they decide is one transaction
  * (plan.c).
  *
- * WHY EXCLUSION HOLDS. A lock is held by whoever's claim is a key of that name,
- * in a state that holds.
+ * WHY EXCLUSION HOLDS. A lock is held by whoever's claim is under a key of that
+ * name, in a state that holds.
  *
  *  1. A grant is a transaction that goes through the log. It compares the
  *     revision of the lock row with that of the fetch, and writes that row. Every
@@ -17,8 +17,8 @@
  *     was granted the name, and who held it then is who holds it now, but for
  *     those that have ended since. What was fetched is never a member's memory:
  *     ranges are linearizable, and an answer that is not whole is none. A client
- *     that has written the rows itself need not fetch them (guess.c): the same
- *     comparison says whether they are still so.
+ *     that has written the rows itself, or fetched them just before, need not
+ *     fetch them (guess.c): the same comparison says whether they are still so.
  *  2. Until its holder ends it, or somebody by force, a claim goes only with its
  *     lease. That is granted through the log and never kept alive, so no member,
  *     and no leader that is one no more, ends it before its time to live has
@@ -38,7 +38,8 @@
  *     the same id, or cancels it. The repeat finds its claim; the cancel removes
  *     it, or leaves a tombstone in its place, which lasts longer than each lease
  *     that the lost transaction could have put a claim under. Later than that it
- *     fails, since one of its leases is over. So the store needs no clock for a
+ *     fails, since one of its leases is over. Its claim and theirs have one key
+ *     (place.c), and after a loss no other request ever has that key. So the store needs no clock for a
  *     not_after. Nobody believes in what a late copy makes: DONE is only said
  *     with an answer.
  *  6. Only what etcd itself refuses in its own words counts as not done
