@@ -38,10 +38,10 @@
  *     the same id, or cancels it. The repeat finds its claim; the cancel removes
  *     it, or leaves a tombstone in its place, which lasts longer than each lease
  *     that the lost transaction could have put a claim under. Later than that it
- *     fails, since one of its leases is over. Its claim and theirs have one key
- *     (place.c), and after a loss no other request ever has that key. So the store needs no clock for a
- *     not_after. Nobody believes in what a late copy makes: DONE is only said
- *     with an answer.
+ *     fails, since one of its leases is over. Claim and tombstone have one key
+ *     (place.c), and after a loss no other request ever has that one. So the
+ *     store needs no clock for a not_after. Nobody believes in what a late copy
+ *     makes: DONE is only said with an answer.
  *  6. Only what etcd itself refuses in its own words counts as not done
  *     (errors.c). All else that is no answer is LOST.
  *
