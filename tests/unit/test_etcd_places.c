@@ -152,6 +152,68 @@ static void a_place_where_somebody_stands_is_passed_over(void **state)
     assert_string_not_equal(key, next);
 }
 
+/* -- who queues -------------------------------------------------------------------- */
+
+/* The calls of one who queues, between whose fetch and write the lock row is
+ * written; gone: and this one's claim has gone. */
+static int calls_beside(struct snib__request *r,
+                        const struct snib__request *gone)
+{
+    w.calls = 0;
+    start(r);
+    SNIB__LIST_EACH (l, &w.e->session.calls) {
+        struct etcd_call *c = SNIB__CONTAINER(l, struct etcd_call, link);
+        if (!c->heard && c->stream.end == SNIB__H2_OPEN) {
+            answer(c);
+        }
+    }
+    find_key((struct snib__etcd_text){"snib/l/n/!", 10})->mod = ++w.revision;
+    if (gone) {
+        drop_claim(gone);
+    }
+    tick();
+    serve();
+    assert_true(answered(r));
+    assert_int_equal(r->said.answer, SNIB__QUEUED);
+    return w.calls;
+}
+
+static void who_queues_behind_somebody_lets_the_lock_row_change(void **state)
+{
+    static struct snib__request waits[2];
+    struct snib__request r = holds(1);
+    (void)state;
+    (void)r;
+    for (uint64_t i = 0; i < 2; i++) {
+        waits[i] = asks(SNIB__ACQUIRE, i + 2);
+    }
+    assert_int_equal(ask(&waits[0]), SNIB__QUEUED);
+    assert_int_equal(calls_beside(&waits[1], NULL), 2);
+}
+
+static void who_queues_behind_nobody_does_not(void **state)
+{
+    static struct snib__request waits;
+    struct snib__request r = holds(1);
+    (void)state;
+    (void)r;
+    waits = asks(SNIB__ACQUIRE, 2);
+    assert_int_equal(calls_beside(&waits, NULL), 3);
+}
+
+static void nor_who_does_behind_one_who_has_left(void **state)
+{
+    static struct snib__request waits[2];
+    struct snib__request r = holds(1);
+    (void)state;
+    (void)r;
+    for (uint64_t i = 0; i < 2; i++) {
+        waits[i] = asks(SNIB__ACQUIRE, i + 2);
+    }
+    assert_int_equal(ask(&waits[0]), SNIB__QUEUED);
+    assert_int_equal(calls_beside(&waits[1], &waits[0]), 3);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
@@ -162,6 +224,9 @@ int main(void)
         CASE(what_was_lost_keeps_its_place),
         CASE(a_repeat_asks_for_the_same_place),
         CASE(a_place_where_somebody_stands_is_passed_over),
+        CASE(who_queues_behind_somebody_lets_the_lock_row_change),
+        CASE(who_queues_behind_nobody_does_not),
+        CASE(nor_who_does_behind_one_who_has_left),
     };
     return RUN(cases);
 }

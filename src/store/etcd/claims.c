@@ -50,7 +50,8 @@ static void claims_fetch(struct snib__etcd *e, snib_instant now,
 /* -- rows ------------------------------------------------------------------ */
 
 static bool claims_note(struct etcd_step *k, uint32_t claim,
-                        const struct etcd_place *place, int64_t lease)
+                        const struct etcd_place *place,
+                        const struct snib__etcd_pair *pair)
 {
     const struct snib__stored_claim *c = &k->s.claim[claim].c;
     if (claim >= k->fetched_capacity) {
@@ -65,7 +66,8 @@ static bool claims_note(struct etcd_step *k, uint32_t claim,
     }
     k->fetched[claim] =
         (struct etcd_fetched){.place = *place,
-                              .lease = lease,
+                              .lease = pair->lease,
+                              .made = pair->made,
                               .held = snib__rules_claim_holds(c),
                               .length = c->lease};
     k->fetched_count = claim + 1;
@@ -139,7 +141,7 @@ static bool claims_row(const struct snib__etcd *e, struct etcd_step *k,
         return true;
     }
     claims_alive(e, k, &s->claim[before].c, pair->lease);
-    return claims_note(k, before, &parts->place, pair->lease);
+    return claims_note(k, before, &parts->place, pair);
 }
 
 static bool claims_rows(struct snib__etcd *e, struct etcd_step *k,

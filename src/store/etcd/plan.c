@@ -108,6 +108,50 @@ static void plan_key(struct plan *p, const struct snib__guard *g,
     snib__etcd_key_row(p->e, &g->key, &place, ret);
 }
 
+static bool plan_may_be_last(const struct snib__snapshot_claim *c,
+                             const struct snib__request *r)
+{
+    return c->c.state == SNIB__WAITS && c->c.kind == SNIB_KIND_MUTEX &&
+           c->stamp && !c->changed && !c->gone && !c->left &&
+           memcmp(c->c.request, r->id, sizeof r->id) != 0;
+}
+
+/* Who queues for a mutex behind somebody needs not know that the lock row is as it
+ * was: each release changes that, and where many come nobody would get a place. As
+ * long as one who stands before him is there, waiting or holding by now, the lock
+ * is not free, and whoever gives it back looks at the queue afterwards. (Nobody has
+ * come in between: that the arrivals say.) False: he stands behind nobody. */
+static bool plan_behind(struct plan *p, const struct snib__name *name)
+{
+    const struct etcd_step *k = p->k;
+    const struct snib__request *r = k->r[0];
+    const struct snib__snapshot_claim *last = NULL;
+    struct etcd_key key;
+    uint32_t at = 0;
+    if (k->count > 1 || r->verb != SNIB__ACQUIRE ||
+        r->said.answer != SNIB__QUEUED || !k->s.lock[0].arrived ||
+        r->acquire.kind != SNIB_KIND_MUTEX) {
+        return false;
+    }
+    for (uint32_t i = 0; i < k->fetched_count; i++) {
+        const struct snib__snapshot_claim *c = &k->s.claim[i];
+        if (plan_may_be_last(c, r) && (!last || c->c.id > last->c.id)) {
+            last = c;
+            at = i;
+        }
+    }
+    if (!last || !k->fetched[at].made) {
+        return false;
+    }
+    snib__etcd_key_row(
+        p->e, &(struct snib__key){.kind = SNIB__KEY_CLAIM, .name = name},
+        &k->fetched[at].place, &key);
+    snib__etcd_compare_made(p->out, snib__etcd_text_of(&key),
+                            k->fetched[at].made);
+    p->compares++;
+    return true;
+}
+
 static void plan_guard(struct plan *p, const struct snib__guard *g)
 {
     const struct snib__snapshot *s = &p->k->s;
@@ -117,6 +161,10 @@ static void plan_guard(struct plan *p, const struct snib__guard *g)
                                     g->size};
     if (g->key.kind == SNIB__KEY_FLOOR) {
         return; /* there is no cleaner that would write it */
+    }
+    if (g->key.kind == SNIB__KEY_LOCK && g->todo == SNIB__GUARD_KEEP &&
+        plan_behind(p, g->key.name)) {
+        return;
     }
     plan_key(p, g, &key);
     snib__etcd_compare(p->out, snib__etcd_text_of(&key), g->stamp);
