@@ -36,6 +36,7 @@ static void elect(struct sim_world *w)
     e->leader = next;
     e->term++;
     e->lost_at = 0;
+    e->led_at = w->t;
     sim_etcd_leases_anew(w);
 }
 

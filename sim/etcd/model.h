@@ -149,6 +149,7 @@ struct sim_etcd {
     int members;
     int leader;       /* -1: none */
     int64_t lost_at;  /* nobody leads since then; 0: somebody does */
+    int64_t led_at;   /* the last time that somebody became the leader */
     int64_t elect_at; /* the next election */
     uint64_t term, cluster;
     struct sim_etcd_keys keys, backup;

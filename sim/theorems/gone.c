@@ -15,11 +15,14 @@
  * A request may be shared by owners of a client: if another owner waits by it,
  * or got it, it is that owner's. Excused: requests of a client that has died;
  * requests that began before the store lost data or its clock was set back,
- * since a late copy may have been let in then. A grant that was lost and has a
+ * since a late copy may have been let in then; and, for the length of a lease,
+ * those that began before etcd had this leader, who gives all leases their time
+ * anew, and executes what waited for one. A grant that was lost and has a
  * lock-delay is left to end by itself. */
 #include <string.h>
 
 #include "core/engine_i.h"
+#include "sim/etcd/model.h"
 #include "sim/world.h"
 
 enum { STAY_MAX_MS = 7500, PAUSES_MS = 1500 };
@@ -35,10 +38,23 @@ static const struct snib__acquisition *waits(const struct sim_owner *l)
                                            : l->more;
 }
 
+/* What was refused to owners of this client was granted to another one. */
+static void note_grant(struct sim_world *w, int client, const uint64_t id[2])
+{
+    char its[33];
+    sim_id_text(id, its);
+    for (int i = 0; i < SIM_REFUSED; i++) {
+        struct sim_refused *r = &w->told.refused[i];
+        if (r->asked && r->client == client && sim_same(its, r->id)) {
+            r->asked = 0;
+        }
+    }
+}
+
 /* Note the request by which the owner waits. While it waits behind another
  * owner, or for the end of an earlier grant of its client, what stands there is
  * not its own. */
-static void note_wait(struct sim_owner *l)
+static void note_wait(struct sim_world *w, int client, struct sim_owner *l)
 {
     const struct snib__acquisition *s = waits(l);
     const struct snib__claim *t = s ? s->local->claim : NULL;
@@ -55,6 +71,7 @@ static void note_wait(struct sim_owner *l)
     case SNIB__CLAIM_HELD:
     case SNIB__CLAIM_RISK:
     case SNIB__CLAIM_KEPT:
+        note_grant(w, client, t->id);
         l->waits_by[0] = l->waits_by[1] = 0;
         break;
     case SNIB__CLAIM_LEAVING:
@@ -65,7 +82,8 @@ static void note_wait(struct sim_owner *l)
 void theorem_notes_waits(struct sim_world *w)
 {
     for (int i = 0; i < w->opt.clients * w->opt.owners; i++) {
-        note_wait(&w->client[i / w->opt.owners].owner[i % w->opt.owners]);
+        int client = i / w->opt.owners;
+        note_wait(w, client, &w->client[client].owner[i % w->opt.owners]);
     }
 }
 
@@ -202,6 +220,17 @@ static int64_t most_ms(const struct sim_world *w)
                               : 2 * w->opt.request_ms + PAUSES_MS);
 }
 
+/* Until when a lease of before etcd's last election may run. */
+static int64_t lease_anew(const struct sim_world *w,
+                          const struct sim_refused *r)
+{
+    enum { ROUNDED_MS = 2000 };
+    bool before = sim_etcd(w) && w->etcd->led_at > r->asked;
+    return before ? w->etcd->led_at +
+                        (sim_lease_most(&w->opt) + ROUNDED_MS) * SIM_MS
+                  : 0;
+}
+
 static bool is_calm(const struct sim_world *w, const struct sim_refused *r)
 {
     return w->healed || (r->faults == w->faults && sim_is_sound(w, r->client));
@@ -222,6 +251,8 @@ static void look_at(struct sim_world *w, struct sim_refused *r, bool at_end)
     r->since = r->since ? r->since : w->t;
     int64_t from =
         w->healed && w->healed_at > r->since ? w->healed_at : r->since;
+    int64_t anew = lease_anew(w, r);
+    from = anew > from ? anew : from;
     /* With a lock-delay a late copy of what was lost may be let in: wait for
      * its end. */
     bool over = at_end && !w->opt.delay_ms;
