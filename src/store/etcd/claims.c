@@ -349,6 +349,7 @@ static void claims_begin(struct snib__etcd *e, snib_instant now,
         k->decides = true;
     }
     k->guessed = false;
+    snib__buf_clear(&k->seen); /* of the step that was here before */
     snib__etcd_plan_ahead(e, now, k);
     if (!claims_guess(e, now, k)) {
         claims_fetch(e, now, k);
