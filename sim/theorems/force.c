@@ -179,7 +179,8 @@ void theorem_force_ends_all(struct sim_world *w, const struct sim_step *s)
             sim_fail(w, "a force ends all", "name %d: %.8s (mode %d) stays",
                      s->name, h->id, h->mode);
         }
-        if (h->end > s->is->now) {
+        /* etcd's leases are over when somebody has ended them */
+        if (h->end > s->is->now || sim_etcd(w)) {
             count++;
             note(w, s->name, h);
         }
