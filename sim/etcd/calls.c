@@ -53,7 +53,6 @@ static void put_pair(struct snib__buf *b, uint32_t field,
 {
     size_t pair = snib__pb_begin(b, field);
     snib__pb_put_bytes(b, 1, k->text, k->size);
-    snib__pb_put_int(b, 2, k->made);
     snib__pb_put_int(b, 3, k->mod);
     snib__pb_put_bytes(b, 5, k->value, k->value_size);
     snib__pb_put_int(b, 6, k->lease);
@@ -118,14 +117,13 @@ enum { RANGES = 1, PUTS = 2, DELETES = 3 }; /* RequestOp */
 static bool compares(const struct call *c, struct snib__pb p)
 {
     struct snib__etcd_text key = {0};
-    int64_t made = -1, mod = 0; /* one of them is compared */
+    int64_t mod = 0;
     while (snib__pb_next(&p)) {
         key = p.field == 3 ? text_of(&p) : key;
-        made = p.field == 5 ? p.number : made;
         mod = p.field == 6 ? p.number : mod;
     }
     const struct sim_etcd_key *k = sim_etcd_find(c->keys, key);
-    return made >= 0 ? (k ? k->made : 0) == made : (k ? k->mod : 0) == mod;
+    return (k ? k->mod : 0) == mod;
 }
 
 /* What a put or a delete is about. */

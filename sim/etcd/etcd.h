@@ -26,7 +26,7 @@ struct sim_etcd_key {
     char text[SIM_ETCD_KEY];
     size_t size, value_size;
     uint8_t value[SIM_ETCD_VALUE];
-    int64_t made, mod, lease; /* lease 0: it stays for ever */
+    int64_t mod, lease; /* lease 0: it stays for ever */
     /* A row of a lock of this world: which, and what its bytes say. */
     int name; /* -1: it is none */
     snib__key_kind kind;

@@ -108,10 +108,7 @@ void sim_etcd_put(struct sim_etcd_keys *keys, struct snib__etcd_text key,
     if (value.size > SIM_ETCD_VALUE) {
         abort();
     }
-    if (!k) {
-        k = add(keys, key);
-        k->made = keys->revision;
-    }
+    k = k ? k : add(keys, key);
     memcpy(k->value, value.bytes, value.size);
     k->value_size = value.size;
     k->mod = keys->revision;

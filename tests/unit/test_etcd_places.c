@@ -155,9 +155,11 @@ static void a_place_where_somebody_stands_is_passed_over(void **state)
 /* -- who queues -------------------------------------------------------------------- */
 
 /* The calls of one who queues, between whose fetch and write the lock row is
- * written; gone: and this one's claim has gone. */
+ * written; gone: and this one's claim has gone; other: and this one's is another by
+ * now, a tombstone say. */
 static int calls_beside(struct snib__request *r,
-                        const struct snib__request *gone)
+                        const struct snib__request *gone,
+                        const struct snib__request *other)
 {
     w.calls = 0;
     start(r);
@@ -170,6 +172,10 @@ static int calls_beside(struct snib__request *r,
     find_key((struct snib__etcd_text){"snib/l/n/!", 10})->mod = ++w.revision;
     if (gone) {
         drop_claim(gone);
+    }
+    if (other) {
+        const struct model_key *k = claim_of(other);
+        find_key((struct snib__etcd_text){k->key, k->size})->mod = ++w.revision;
     }
     tick();
     serve();
@@ -188,7 +194,7 @@ static void who_queues_behind_somebody_lets_the_lock_row_change(void **state)
         waits[i] = asks(SNIB__ACQUIRE, i + 2);
     }
     assert_int_equal(ask(&waits[0]), SNIB__QUEUED);
-    assert_int_equal(calls_beside(&waits[1], NULL), 2);
+    assert_int_equal(calls_beside(&waits[1], NULL, NULL), 2);
 }
 
 static void who_queues_behind_nobody_does_not(void **state)
@@ -198,7 +204,7 @@ static void who_queues_behind_nobody_does_not(void **state)
     (void)state;
     (void)r;
     waits = asks(SNIB__ACQUIRE, 2);
-    assert_int_equal(calls_beside(&waits, NULL), 3);
+    assert_int_equal(calls_beside(&waits, NULL, NULL), 3);
 }
 
 static void nor_who_does_behind_one_who_has_left(void **state)
@@ -211,7 +217,21 @@ static void nor_who_does_behind_one_who_has_left(void **state)
         waits[i] = asks(SNIB__ACQUIRE, i + 2);
     }
     assert_int_equal(ask(&waits[0]), SNIB__QUEUED);
-    assert_int_equal(calls_beside(&waits[1], &waits[0]), 3);
+    assert_int_equal(calls_beside(&waits[1], &waits[0], NULL), 3);
+}
+
+/* He may have been let in, or have given up and left a tombstone. */
+static void nor_behind_one_who_is_another_by_now(void **state)
+{
+    static struct snib__request waits[2];
+    struct snib__request r = holds(1);
+    (void)state;
+    (void)r;
+    for (uint64_t i = 0; i < 2; i++) {
+        waits[i] = asks(SNIB__ACQUIRE, i + 2);
+    }
+    assert_int_equal(ask(&waits[0]), SNIB__QUEUED);
+    assert_int_equal(calls_beside(&waits[1], NULL, &waits[0]), 3);
 }
 
 int main(void)
@@ -227,6 +247,7 @@ int main(void)
         CASE(who_queues_behind_somebody_lets_the_lock_row_change),
         CASE(who_queues_behind_nobody_does_not),
         CASE(nor_who_does_behind_one_who_has_left),
+        CASE(nor_behind_one_who_is_another_by_now),
     };
     return RUN(cases);
 }

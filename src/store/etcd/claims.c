@@ -67,7 +67,6 @@ static bool claims_note(struct etcd_step *k, uint32_t claim,
     k->fetched[claim] =
         (struct etcd_fetched){.place = *place,
                               .lease = pair->lease,
-                              .made = pair->made,
                               .held = snib__rules_claim_holds(c),
                               .length = c->lease};
     k->fetched_count = claim + 1;

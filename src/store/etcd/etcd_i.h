@@ -306,7 +306,6 @@ struct etcd_taken {
 struct etcd_fetched {
     struct etcd_place place;
     int64_t lease; /* etcd's */
-    int64_t made;  /* the revision that its key was made with */
     bool held;
     snib_duration length; /* the claim's lease */
 };

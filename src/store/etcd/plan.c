@@ -118,9 +118,10 @@ static bool plan_may_be_last(const struct snib__snapshot_claim *c,
 
 /* Who queues for a mutex behind somebody needs not know that the lock row is as it
  * was: each release changes that, and where many come nobody would get a place. As
- * long as one who stands before him is there, waiting or holding by now, the lock
- * is not free, and whoever gives it back looks at the queue afterwards. (Nobody has
- * come in between: that the arrivals say.) False: he stands behind nobody. */
+ * long as the one before him waits as he was seen to, the lock is not free, and
+ * whoever gives it back looks at the queue afterwards. (Nobody has come in between:
+ * that the arrivals say.) That his key is there is not enough: it outlives him, as a
+ * tombstone. False: he stands behind nobody. */
 static bool plan_behind(struct plan *p, const struct snib__name *name)
 {
     const struct etcd_step *k = p->k;
@@ -140,14 +141,13 @@ static bool plan_behind(struct plan *p, const struct snib__name *name)
             at = i;
         }
     }
-    if (!last || !k->fetched[at].made) {
+    if (!last) {
         return false;
     }
     snib__etcd_key_row(
         p->e, &(struct snib__key){.kind = SNIB__KEY_CLAIM, .name = name},
         &k->fetched[at].place, &key);
-    snib__etcd_compare_made(p->out, snib__etcd_text_of(&key),
-                            k->fetched[at].made);
+    snib__etcd_compare(p->out, snib__etcd_text_of(&key), last->stamp);
     p->compares++;
     return true;
 }
