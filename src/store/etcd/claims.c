@@ -376,11 +376,13 @@ static void claims_decide(struct snib__etcd *e, snib_instant now,
     }
 }
 
-/* For guess.c: who is let in will release. */
+/* For guess.c: who is let in will release. (Not if the answer begins with the rows
+ * of all names.) */
 static void claims_seen(struct etcd_step *k, const struct etcd_reply *reply)
 {
     snib__buf_clear(&k->seen);
-    if (k->count == 1 && k->r[0]->verb == SNIB__ACQUIRE && k->s.claims) {
+    if (k->count == 1 && k->r[0]->verb == SNIB__ACQUIRE && k->s.claims &&
+        !k->s.want_highest) {
         snib__buf_add(&k->seen, reply->bytes, reply->size);
     }
 }

@@ -14,6 +14,7 @@ struct plan {
     struct snib__buf *out;
     uint32_t compares, writes;
     bool waits;
+    bool behind; /* in place of the lock row somebody's claim is compared */
 };
 
 static struct etcd_ttl plan_ttl_memory(const struct plan *p, uint32_t lock)
@@ -164,6 +165,7 @@ static void plan_guard(struct plan *p, const struct snib__guard *g)
     }
     if (g->key.kind == SNIB__KEY_LOCK && g->todo == SNIB__GUARD_KEEP &&
         plan_behind(p, g->key.name)) {
+        p->behind = true;
         return;
     }
     plan_key(p, g, &key);
@@ -243,7 +245,8 @@ static bool plan_keeps(const struct plan *p, const struct snib__request *r,
 static bool plan_is_compared(const struct plan *p, snib__key_kind kind,
                              const struct snib__name *name)
 {
-    for (uint32_t i = 0; i < p->k->s.guards; i++) {
+    bool skipped = p->behind && kind == SNIB__KEY_LOCK;
+    for (uint32_t i = 0; i < p->k->s.guards && !skipped; i++) {
         const struct snib__key *key = &p->k->s.guard[i].key;
         if (key->kind == kind && key->name == name) {
             return true;
