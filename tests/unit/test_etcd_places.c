@@ -127,6 +127,33 @@ static void a_repeat_asks_for_the_same_place(void **state)
     assert_string_not_equal(key, lost);
 }
 
+/* Another process with this client's identity, say. */
+static void who_stands_where_it_was_lost_is_in_nobodys_way(void **state)
+{
+    char lost[KEY_MAX], key[KEY_MAX];
+    struct model_key theirs;
+    (void)state;
+    struct snib__request other = holds(7);
+    theirs = *claim_of(&other);
+    let_go(&other);
+    struct snib__request r = asks(SNIB__ACQUIRE, 1);
+    w.loses = true;
+    assert_int_equal(ask(&r), SNIB__UNKNOWN);
+    w.loses = false;
+    put_key(&r, lost);
+    drop_claim(&r);
+    memcpy(theirs.key, lost, sizeof theirs.key);
+    theirs.mod = theirs.made = ++w.revision;
+    w.key[w.keys++] = theirs;
+    struct snib__request cancel = ends(SNIB__CANCEL, &r);
+    cancel.resent = true;
+    assert_int_equal(ask(&cancel), SNIB__DONE);
+    put_key(&r, key); /* its tombstone */
+    assert_string_not_equal(key, lost);
+    put_key(&other, key);
+    assert_string_equal(key, lost);
+}
+
 /* As a backup has it: a row of this client's that it does not know of. */
 static void a_place_where_somebody_stands_is_passed_over(void **state)
 {
@@ -243,6 +270,7 @@ int main(void)
         CASE(who_gives_up_leaves_the_place),
         CASE(what_was_lost_keeps_its_place),
         CASE(a_repeat_asks_for_the_same_place),
+        CASE(who_stands_where_it_was_lost_is_in_nobodys_way),
         CASE(a_place_where_somebody_stands_is_passed_over),
         CASE(who_queues_behind_somebody_lets_the_lock_row_change),
         CASE(who_queues_behind_nobody_does_not),

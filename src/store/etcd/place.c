@@ -15,7 +15,10 @@
  * where there is none, it may be given another place, unless one of its writes was
  * lost: it has that place then, until it has ended. So what the repeat or the cancel
  * writes is compared with the place where a late copy would write. Nobody else ever
- * stands at a place where something was lost.
+ * stands at a place where something was lost. (But for another process with this
+ * client's identity, which has adopted a grant, and for what a restored cluster has
+ * kept. While he stands there no copy is let in, nor behind him, since what it compares
+ * of the lock is another by then. So the request gets another place.)
  *
  * A place is free again when this client has deleted its row, and knows that it has.
  * A claim that others end, or its lease, keeps its number to itself. */
@@ -56,29 +59,38 @@ static void place_free(struct etcd_places *p, uint32_t number)
     }
 }
 
+static void place_forget(struct etcd_places *p, struct etcd_taken *t)
+{
+    size_t behind = (size_t)(p->lost + p->losts - (t + 1));
+    memmove(t, t + 1, behind * sizeof *t);
+    p->losts--;
+}
+
 /* -- taken ----------------------------------------------------------------- */
 
 /* Does a row stand there, which this client knew nothing of? A cluster that was
  * restored from a backup may have one. */
 static bool place_is_seen(const struct snib__etcd *e, const struct etcd_step *k,
-                          uint32_t number)
+                          const struct snib__name *name, uint32_t number)
 {
     for (uint32_t i = 0; i < k->fetched_count; i++) {
         const struct etcd_place *at = &k->fetched[i].place;
-        if (at->number == number && place_same(at->client, e->client)) {
+        if (k->s.lock[k->s.claim[i].lock].name == name &&
+            at->number == number && place_same(at->client, e->client)) {
             return true;
         }
     }
     return false;
 }
 
-static uint32_t place_next(const struct snib__etcd *e, struct etcd_places *p,
-                           const struct etcd_step *k)
+static uint32_t place_next(struct snib__etcd *e, const struct etcd_step *k,
+                           const struct snib__name *name)
 {
+    struct etcd_places *p = &e->places;
     uint32_t number;
     do {
         number = p->frees ? p->free[--p->frees] : p->next++;
-    } while (place_is_seen(e, k, number));
+    } while (place_is_seen(e, k, name, number));
     return number;
 }
 
@@ -121,7 +133,9 @@ bool snib__etcd_place_find(const struct snib__etcd *e,
         }
     }
     const struct etcd_taken *t = place_lost_of(&e->places, key->request);
-    t = t ? t : place_taken(k, key->request);
+    t = t && !place_is_seen(e, k, key->name, t->number)
+            ? t
+            : place_taken(k, key->request);
     memcpy(ret->client, e->client, sizeof ret->client);
     ret->number = t ? t->number : 0;
     return t != NULL;
@@ -136,7 +150,11 @@ bool snib__etcd_place_take(struct snib__etcd *e, struct etcd_step *k,
     if (k->takens == SNIB__SNAPSHOT_MAX || !place_room(&e->places)) {
         return false;
     }
-    ret->number = place_next(e, &e->places, k);
+    struct etcd_taken *lost = place_lost_of(&e->places, key->request);
+    if (lost) {
+        place_forget(&e->places, lost);
+    }
+    ret->number = place_next(e, k, key->name);
     k->taken[k->takens++] = (struct etcd_taken){
         .request = {key->request[0], key->request[1]}, .number = ret->number};
     e->places.takens++;
@@ -189,13 +207,6 @@ void snib__etcd_places_written(struct snib__etcd *e, struct etcd_step *k)
         }
     }
     snib__etcd_places_back(e, k);
-}
-
-static void place_forget(struct etcd_places *p, struct etcd_taken *t)
-{
-    size_t behind = (size_t)(p->lost + p->losts - (t + 1));
-    memmove(t, t + 1, behind * sizeof *t);
-    p->losts--;
 }
 
 void snib__etcd_places_lost(struct snib__etcd *e, struct etcd_step *k)
