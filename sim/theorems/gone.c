@@ -255,7 +255,7 @@ static void look_at(struct sim_world *w, struct sim_refused *r, bool at_end)
     from = anew > from ? anew : from;
     /* With a lock-delay a late copy of what was lost may be let in: wait for
      * its end. */
-    bool over = at_end && !w->opt.delay_ms;
+    bool over = at_end && !w->opt.delay_ms && w->t >= anew;
     if (over || w->t - from > most_ms(w) * SIM_MS) {
         sim_fail(w, "nothing stays of a refusal",
                  "name %d: %.8s of client %d owner %d stands for %lld ms, for "
