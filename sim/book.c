@@ -236,6 +236,13 @@ void sim_book_lapses(struct sim_world *w, int name, const char *id)
     memcpy(l->id, id, SIM_ID);
 }
 
+/* Does it stand for less long? In etcd a backup has it on the lease of then, whose
+ * time may begin anew; what counts is what it was sure of. */
+static bool is_sooner(const struct sim_holder *is, const struct sim_holder *was)
+{
+    return is->end < was->end || is->sure < was->sure;
+}
+
 /* Note the holders of the last book that stand no more, or for less long. is:
  * the book now; NULL: all. */
 static void lapse(struct sim_world *w, int name, const struct sim_book *is)
@@ -244,7 +251,7 @@ static void lapse(struct sim_world *w, int name, const struct sim_book *is)
     for (int i = 0; i < was->holders; i++) {
         const struct sim_holder *h = &was->holder[i];
         const struct sim_holder *same = is ? sim_holder_of(is, h->id) : NULL;
-        if (!same || same->token != h->token || same->end < h->end) {
+        if (!same || same->token != h->token || is_sooner(same, h)) {
             sim_book_lapses(w, name, h->id);
         }
     }
