@@ -253,6 +253,8 @@ static inline snib_instant snib__etcd_lease_end(const struct etcd_lease *l)
 {
     return snib__after(l->sent, snib__ms(l->ttl * 1000));
 }
+/* By how much sooner than that a grant of this length is to be believed over. */
+snib_duration snib__etcd_lease_drift(int64_t ttl, snib_duration lease);
 /* How long a late copy of this ACQUIRE can do something: request.late, in s. */
 void snib__etcd_lease_note(const struct snib__etcd *, struct snib__request *);
 /* It is over, the server says: not one of those that we take for alive is used

@@ -25,6 +25,7 @@ enum {
     LEASE_LONGER = 1,    /* s; more than is needed keeps others out */
     LEASE_KEPT = 256,    /* so many are remembered */
     LEASE_ANSWER = 4096, /* bytes; more are none */
+    LEASE_DRIFT_PART = 100,
     LEASE_SLACK_MS = 250 /* so long at least one is used for others */
 };
 
@@ -45,6 +46,14 @@ struct etcd_ttl snib__etcd_ttl_seconds(int64_t ttl, int64_t age_ms,
         .ttl = ttl, .age = snib__ms(age_ms), .begun = begun};
 }
 
+/* The core allows for clocks that run differently by a part of the grant's own
+ * length. A lease of etcd's lasts for longer, and the clocks differ all that time. */
+snib_duration snib__etcd_lease_drift(int64_t ttl, snib_duration lease)
+{
+    int64_t more = ttl * INT64_C(1000000000) - lease.ns;
+    return (snib_duration){more > 0 ? more / LEASE_DRIFT_PART : 0};
+}
+
 /* The seconds are rounded up; so much older than the request a lease may be that
  * it gives the whole length from the request on. */
 struct etcd_ttl snib__etcd_ttl_hold(snib_duration lease, snib_instant begun)
@@ -53,7 +62,8 @@ struct etcd_ttl snib__etcd_ttl_hold(snib_duration lease, snib_instant begun)
     int64_t ttl = lease_seconds(wanted);
     ttl = ttl < LEASE_LEAST ? LEASE_LEAST : ttl;
     return (struct etcd_ttl){.ttl = ttl,
-                             .age = {ttl * INT64_C(1000000000) - lease.ns},
+                             .age = {ttl * INT64_C(1000000000) - lease.ns -
+                                     snib__etcd_lease_drift(ttl, lease).ns},
                              .begun = begun};
 }
 

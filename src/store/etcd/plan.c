@@ -79,9 +79,12 @@ static void plan_put_claim(struct plan *p, const struct snib__guard *g,
     }
     struct snib__request *r = k->r[own];
     k->under[own] = l->id;
-    if (snib__rules_claim_holds(&k->s.claim[claim].c)) {
-        k->ends[own] =
-            snib__before(snib__etcd_lease_end(l), k->s.claim[claim].c.delay);
+    const struct snib__stored_claim *c = &k->s.claim[claim].c;
+    if (snib__rules_claim_holds(c)) {
+        snib_duration length = {c->lease.ns + c->delay.ns};
+        snib_duration drift = snib__etcd_lease_drift(l->ttl, length);
+        k->ends[own] = snib__before(snib__etcd_lease_end(l),
+                                    (snib_duration){c->delay.ns + drift.ns});
     }
     if (r->verb == SNIB__ACQUIRE && l->ttl > r->late) {
         r->late = l->ttl;

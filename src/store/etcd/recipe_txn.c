@@ -263,7 +263,9 @@ void snib__etcd_recipe_send(struct snib__etcd *e, snib_instant now,
             snib__etcd_step_wait(e, k);
             return;
         }
-        k->ends[0] = snib__etcd_lease_end(w.lease);
+        k->ends[0] =
+            snib__before(snib__etcd_lease_end(w.lease),
+                         snib__etcd_lease_drift(w.lease->ttl, r->lease));
     }
     snib__etcd_key_recipe(e, r->name, &w.from, &w.to);
     snib__etcd_key_recipe_own(e, r->name, r->id, &w.own);
