@@ -104,6 +104,59 @@ static void what_was_lost_keeps_its_place(void **state)
     }
 }
 
+/* The write of this one, which is not done, and of which no answer comes. */
+static void lose_the_write(struct snib__request *r, struct snib__buf *ret)
+{
+    struct etcd_call *write = NULL;
+    start(r);
+    for (int i = 0; i < 10 && !write; i++) {
+        SNIB__LIST_EACH_SAFE (l, next, &w.e->session.calls) {
+            struct etcd_call *c = SNIB__CONTAINER(l, struct etcd_call, link);
+            bool open = !c->heard && c->stream.end == SNIB__H2_OPEN;
+            if (open && c->changes) {
+                write = c;
+            } else if (open) {
+                answer(c);
+            }
+        }
+        if (!write) {
+            tick();
+        }
+    }
+    assert_non_null(write);
+    struct snib__h2_stream *s = &write->stream;
+    snib__buf_add(ret, snib__buf_bytes(&s->out), snib__buf_size(&s->out));
+    s->end = SNIB__H2_LOST;
+    snib__list_push(&w.e->session.h2.changed, &s->changed);
+    tick();
+    assert_true(answered(r));
+    assert_int_equal(r->said.answer, SNIB__UNKNOWN);
+}
+
+static void a_late_copy_finds_the_tombstone_in_its_way(void **state)
+{
+    struct snib__buf copy, b;
+    struct snib__pb p;
+    int status = 0;
+    (void)state;
+    snib__buf_init(&copy, 1 << 16);
+    snib__buf_init(&b, 1 << 16);
+    struct snib__request r = asks(SNIB__ACQUIRE, 1);
+    lose_the_write(&r, &copy);
+    assert_null(claim_of(&r));
+    struct snib__request cancel = ends(SNIB__CANCEL, &r);
+    cancel.resent = true;
+    assert_int_equal(ask(&cancel), SNIB__DONE);
+    int64_t before = claim_of(&r)->mod;
+    snib__pb_open(&p, (const uint8_t *)snib__buf_bytes(&copy) + 5,
+                  snib__buf_size(&copy) - 5);
+    assert_null(do_txn(p, &b, &status));
+    assert_int_equal(claim_of(&r)->mod, before);
+    assert_int_equal(w.keys, 1);
+    snib__buf_free(&copy);
+    snib__buf_free(&b);
+}
+
 static void a_repeat_asks_for_the_same_place(void **state)
 {
     char lost[KEY_MAX], key[KEY_MAX];
@@ -269,6 +322,7 @@ int main(void)
         CASE(who_waits_has_a_place_of_his_own),
         CASE(who_gives_up_leaves_the_place),
         CASE(what_was_lost_keeps_its_place),
+        CASE(a_late_copy_finds_the_tombstone_in_its_way),
         CASE(a_repeat_asks_for_the_same_place),
         CASE(who_stands_where_it_was_lost_is_in_nobodys_way),
         CASE(a_place_where_somebody_stands_is_passed_over),
