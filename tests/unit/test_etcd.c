@@ -126,8 +126,8 @@ static void a_key_is_read_as_it_was_written(void **state)
         assert_int_equal(parts.size, strlen(names[i]));
         assert_memory_equal(parts.name, names[i], parts.size);
         assert_int_equal(parts.kind, SNIB__KEY_CLAIM);
-        assert_true(parts.place.client[0] == UINT64_MAX &&
-                    parts.place.client[1] == 3 &&
+        assert_true(parts.place.opened[0] == UINT64_MAX &&
+                    parts.place.opened[1] == 3 &&
                     parts.place.number == 0x8000000b);
         snib__free(name);
     }

@@ -196,6 +196,12 @@ static void a_grant_is_not_told_by_what_is_known(void **state)
 
 /* -- in a crowd -------------------------------------------------------------------- */
 
+static struct snib__etcd_text text_of(const struct model_key *k)
+{
+    assert_non_null(k);
+    return (struct snib__etcd_text){k->key, k->size};
+}
+
 /* The second of them has been let in by the first one's release. */
 static void let_in(struct snib__request crowd[], int count)
 {
@@ -236,6 +242,17 @@ static void what_was_seen_of_others_is_soon_fetched(void **state)
     pass(260);
     struct snib__request end = ends(SNIB__RELEASE, &crowd[1]);
     assert_true(calls_of(&end, SNIB__DONE) > 1);
+}
+
+/* Who is not let in is not compared: he puts his row anew each second. */
+static void who_waits_behind_the_next_one_may_ask_meanwhile(void **state)
+{
+    static struct snib__request crowd[4];
+    (void)state;
+    let_in(crowd, 4);
+    find_key(text_of(claim_of(&crowd[3])))->mod = ++w.revision;
+    struct snib__request end = ends(SNIB__RELEASE, &crowd[1]);
+    assert_int_equal(calls_of(&end, SNIB__DONE), 1);
 }
 
 static void nobody_is_let_in_who_has_left_unseen(void **state)
@@ -473,6 +490,7 @@ int main(void)
         CASE(a_grant_is_not_told_by_what_is_known),
         CASE(who_was_let_in_releases_by_what_it_saw),
         CASE(what_was_seen_of_others_is_soon_fetched),
+        CASE(who_waits_behind_the_next_one_may_ask_meanwhile),
         CASE(nobody_is_let_in_who_has_left_unseen),
         CASE(the_number_of_arrivals_is_known),
         CASE(a_token_given_unseen_is_not_given_again),

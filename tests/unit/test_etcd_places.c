@@ -314,6 +314,82 @@ static void nor_behind_one_who_is_another_by_now(void **state)
     assert_int_equal(calls_beside(&waits[1], NULL, &waits[0]), 3);
 }
 
+/* Who puts the row anew, since at a closed latch nobody else does, compares it: it
+ * has the count that is left. */
+static void who_queues_at_a_closed_latch_does_not(void **state)
+{
+    static struct snib__request waits[2];
+    struct snib__request close = asks(SNIB__PARAMS, 77);
+    (void)state;
+    close.said.result = &w.rows;
+    close.params.op = SNIB__PARAMS_CLOSE;
+    close.params.amount = 1;
+    assert_int_equal(ask(&close), SNIB__DONE);
+    for (uint64_t i = 0; i < 2; i++) {
+        waits[i] = asks(SNIB__ACQUIRE, i + 2);
+    }
+    assert_int_equal(ask(&waits[0]), SNIB__QUEUED);
+    memset(w.e->kept, 0, sizeof w.e->kept); /* as another client has it */
+    find_key((struct snib__etcd_text){"snib/l/n/!", 10})->lease = 0;
+    assert_int_equal(calls_beside(&waits[1], NULL, NULL), 3);
+}
+
+/* -- whose they are ------------------------------------------------------------------ */
+
+/* Who adopts a grant of another process has its id, and places of its own. */
+static void two_with_one_id_have_places_of_their_own(void **state)
+{
+    char first[KEY_MAX], key[KEY_MAX];
+    (void)state;
+    struct snib__request r = holds(1);
+    put_key(&r, first);
+    struct snib__url *url;
+    struct snib__store *second;
+    struct snib__out out = {.wall_offset_ns = 0};
+    snib__list_init(&out.answered);
+    snib__list_init(&out.exec);
+    snib__conns_init(&out, 1 << 22);
+    assert_int_equal(snib__url_parse("etcd://a", &url, NULL), SNIB_ERR_OK);
+    struct snib__store_config c = {.url = url,
+                                   .out = &out,
+                                   .client = {w.e->client[0], w.e->client[1]},
+                                   .request = snib__ms(5000)};
+    c.seed.v[0] = 2;
+    assert_int_equal(snib__etcd_open(&c, &second, NULL), SNIB_ERR_OK);
+    const struct snib__etcd *e = (struct snib__etcd *)(void *)second;
+    assert_memory_not_equal(e->places.opened, w.e->places.opened,
+                            sizeof e->places.opened);
+    snib__etcd_id_text(e->places.opened, key);
+    assert_null(strstr(first, key));
+    snib__etcd_id_text(w.e->places.opened, key);
+    assert_non_null(strstr(first, key));
+    snib__url_free(url);
+    snib__etcd_free(second);
+    snib__conns_free(&out);
+}
+
+/* It may hold, and nobody can say. */
+static void a_key_that_cannot_be_read_lets_nobody_in(void **state)
+{
+    static const char old[] = "snib/l/n/c/0123456789abcdef0123456789abcdef";
+    (void)state;
+    struct snib__request r = holds(1);
+    struct model_key k = *claim_of(&r);
+    let_go(&r);
+    memcpy(k.key, old, sizeof old);
+    k.size = sizeof old - 1;
+    w.key[w.keys++] = k;
+    snib__etcd_guesses_forget(w.e);
+    struct snib__request next = asks(SNIB__ACQUIRE, 2);
+    assert_int_equal(ask(&next), SNIB__NOT_APPLIED);
+    assert_int_equal(next.said.err, SNIB_ERR_CONFIG);
+    assert_non_null(strstr(w.error.text, old));
+    assert_non_null(strstr(w.error.text, "another version of snib"));
+    drop_key(w.keys - 1);
+    next = asks(SNIB__ACQUIRE, 3);
+    assert_int_equal(ask(&next), SNIB__DONE);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
@@ -330,6 +406,9 @@ int main(void)
         CASE(who_queues_behind_nobody_does_not),
         CASE(nor_who_does_behind_one_who_has_left),
         CASE(nor_behind_one_who_is_another_by_now),
+        CASE(who_queues_at_a_closed_latch_does_not),
+        CASE(two_with_one_id_have_places_of_their_own),
+        CASE(a_key_that_cannot_be_read_lets_nobody_in),
     };
     return RUN(cases);
 }

@@ -143,14 +143,28 @@ static bool claims_row(const struct snib__etcd *e, struct etcd_step *k,
     return claims_note(k, before, &parts->place, pair);
 }
 
+/* It may be the claim of another version, which holds: nobody is let in beside it. */
+static void claims_foreign(struct etcd_step *k,
+                           const struct snib__etcd_pair *pair)
+{
+    if (!k->s.book.err) {
+        k->s.book.err = snib__fail(
+            &k->s.error, SNIB_ERR_CONFIG,
+            "a key of this lock was made by another version of snib, or by "
+            "hand: %.*s; let clients of that version end, or delete the key",
+            (int)pair->key.size, (const char *)pair->key.bytes);
+    }
+}
+
 static bool claims_rows(struct snib__etcd *e, struct etcd_step *k,
                         uint32_t lock, struct snib__etcd_rows *rows)
 {
     struct snib__etcd_pair pair;
     struct etcd_parts parts;
     while (snib__etcd_next_pair(rows, &pair)) {
-        if (snib__etcd_key_read(e, pair.key, &parts) &&
-            !claims_row(e, k, lock, &parts, &pair)) {
+        if (!snib__etcd_key_read(e, pair.key, &parts)) {
+            claims_foreign(k, &pair);
+        } else if (!claims_row(e, k, lock, &parts, &pair)) {
             return false;
         }
     }
@@ -324,8 +338,9 @@ static bool claims_guess(struct snib__etcd *e, snib_instant now,
                  claims_guessed_row(e, k, SNIB__KEY_CLAIM, g, &pairs[2]) &&
                  claims_guessed_others(e, k, g);
     claims_clock(k);
-    for (uint32_t i = 0; i < k->s.claims; i++) { /* its lease may be over: */
-        k->s.claim[i].seen_over = true;          /* so it is compared */
+    for (uint32_t i = 0; i < k->s.claims; i++) {
+        /* Its lease may be over: so it is compared. A waiter is when he is let in. */
+        k->s.claim[i].seen_over = snib__rules_claim_holds(&k->s.claim[i].c);
     }
     k->guessed = k->guessed &&
                  snib__snapshot_decide(&k->s) == SNIB__SNAPSHOT_WRITE &&

@@ -21,7 +21,7 @@ enum {
     ETCD_PREFIX_MAX = 64,     /* of ?prefix= */
     ETCD_PLACES = 1024,       /* free ones that are remembered */
     ETCD_SEEN_MAX = 64 << 10, /* an answer that is larger is not kept */
-    /* PREFIX l/ NAME /c/ CLIENT.PLACE; a name's bytes may be three each. */
+    /* PREFIX l/ NAME /c/ OPENED.PLACE; a name's bytes may be three each. */
     ETCD_KEY_MAX = ETCD_PREFIX_MAX + 3 * SNIB_NAME_MAX + 48
 };
 
@@ -294,7 +294,7 @@ typedef enum etcd_phase {
 
 /* Where a claim stands (place.c): it is a part of its key. */
 struct etcd_place {
-    uint64_t client[2]; /* of who has made it */
+    uint64_t opened[2]; /* the store that has made it */
     uint32_t number;
 };
 
@@ -433,6 +433,9 @@ bool snib__etcd_token_far(const struct snib__etcd *, snib_instant now,
 /* -- place.c ---------------------------------------------------------------- */
 
 struct etcd_places {
+    /* Drawn when the store was opened: a client's id may be had by several, as by
+     * who adopts its grants. */
+    uint64_t opened[2];
     uint32_t next; /* from here on none was ever taken */
     uint32_t free[ETCD_PLACES], frees;
     uint32_t takens; /* by steps that are under way */

@@ -2,13 +2,13 @@
  *
  *     PREFIXl/NAME/!               the lock row
  *     PREFIXl/NAME/a               the arrivals
- *     PREFIXl/NAME/c/CLIENT.PLACE  a claim, whose request its row says
+ *     PREFIXl/NAME/c/OPENED.PLACE  a claim, whose request its row says
  *     PREFIXb/CLIENT               the notifier of a client
  *     PREFIXv/NAME/r, …/v          a versioned value: its record, its bytes
  *
  * NAME is the safe spelling (core/name.h), in which a '/' is written %2F too, so
- * no name is the beginning of another one. REQUEST and CLIENT are 32 hexadecimal
- * digits, PLACE (place.c) is 8.
+ * no name is the beginning of another one. OPENED, CLIENT and REQUEST are 32
+ * hexadecimal digits, PLACE (place.c) is 8.
  *
  * Of the recipe of etcd's own clients (recipe.c), whose names stand as they are:
  *
@@ -61,7 +61,7 @@ static void key_id(struct etcd_key *k, const uint64_t id[2])
 static void key_place(struct etcd_key *k, const struct etcd_place *place)
 {
     char text[ETCD_PLACE + 2];
-    key_id(k, place->client);
+    key_id(k, place->opened);
     snprintf(text, sizeof text, ".%08x", (unsigned)place->number);
     key_puts(k, text);
 }
@@ -209,7 +209,7 @@ static bool key_read_place(const char *text, size_t size,
     }
     memcpy(number, zeros, ETCD_ID - ETCD_PLACE);
     memcpy(number + ETCD_ID - ETCD_PLACE, text + ETCD_ID + 1, ETCD_PLACE);
-    bool is = snib__etcd_id_read(text, ETCD_ID, ret->client) &&
+    bool is = snib__etcd_id_read(text, ETCD_ID, ret->opened) &&
               snib__etcd_id_read(number, ETCD_ID, n);
     ret->number = (uint32_t)n[1];
     return is;

@@ -143,6 +143,8 @@ snib_err snib__etcd_open(const struct snib__store_config *config,
     e->asks = config->login;
     e->secure = snib__url_is_secure(config->url);
     snib__rng_init(&e->rng, &config->seed);
+    e->places.opened[0] = snib__rng_next(&e->rng);
+    e->places.opened[1] = snib__rng_next(&e->rng);
     open_lists(e);
     snib__etcd_session_init(e);
     snib_err err = open_check_keys(config->url, e->secure, reterr);

@@ -1,11 +1,11 @@
-/* store/etcd/place.c — under which keys this client's claims stand.
+/* store/etcd/place.c — under which keys this store's claims stand.
  *
  * etcd keeps each key that there ever was, until its history is compacted, and a
  * range walks over all of them: keys that are gone cost a fetch as much as those
  * that are there. So a claim has no key of its own. Each client has places, which are
  * numbers, and a claim stands at one of them; when it is gone the next one stands
  * there. A name has seen as many keys then as its clients had requests under way at
- * once.
+ * once, up to a thousand each.
  *
  *   free --take--> taken --applied, and a row was put--> (in use) --deleted--> free
  *     ^             |`--lost--> lost, for good
@@ -15,9 +15,8 @@
  * where there is none, it may be given another place, unless one of its writes was
  * lost: it has that place then, until it has ended. So what the repeat or the cancel
  * writes is compared with the place where a late copy would write. Nobody else ever
- * stands at a place where something was lost. (But for another process with this
- * client's identity, which has adopted a grant, and for what a restored cluster has
- * kept. While he stands there no copy is let in, nor behind him, since what it compares
+ * stands at a place where something was lost. (But for what a restored cluster has
+ * kept. While that stands there no copy is let in, nor behind it, since what it compares
  * of the lock is another by then. So the request gets another place.)
  *
  * A place is free again when this client has deleted its row, and knows that it has.
@@ -38,7 +37,7 @@ static bool place_same(const uint64_t a[2], const uint64_t b[2])
 bool snib__etcd_place_same(const struct etcd_place *a,
                            const struct etcd_place *b)
 {
-    return a->number == b->number && place_same(a->client, b->client);
+    return a->number == b->number && place_same(a->opened, b->opened);
 }
 
 static struct etcd_taken *place_lost_of(const struct etcd_places *p,
@@ -76,7 +75,7 @@ static bool place_is_seen(const struct snib__etcd *e, const struct etcd_step *k,
     for (uint32_t i = 0; i < k->fetched_count; i++) {
         const struct etcd_place *at = &k->fetched[i].place;
         if (k->s.lock[k->s.claim[i].lock].name == name &&
-            at->number == number && place_same(at->client, e->client)) {
+            at->number == number && place_same(at->opened, e->places.opened)) {
             return true;
         }
     }
@@ -136,7 +135,7 @@ bool snib__etcd_place_find(const struct snib__etcd *e,
     t = t && !place_is_seen(e, k, key->name, t->number)
             ? t
             : place_taken(k, key->request);
-    memcpy(ret->client, e->client, sizeof ret->client);
+    memcpy(ret->opened, e->places.opened, sizeof ret->opened);
     ret->number = t ? t->number : 0;
     return t != NULL;
 }
@@ -188,7 +187,7 @@ static void place_deleted(struct snib__etcd *e, const struct etcd_step *k,
     for (uint32_t i = 0; i < k->fetched_count; i++) {
         const struct etcd_place *at = &k->fetched[i].place;
         if (place_same(k->s.claim[i].c.request, request) &&
-            place_same(at->client, e->client) &&
+            place_same(at->opened, e->places.opened) &&
             !place_lost_of(&e->places, request)) {
             place_free(&e->places, at->number);
         }
@@ -221,11 +220,13 @@ void snib__etcd_places_lost(struct snib__etcd *e, struct etcd_step *k)
     }
 }
 
-/* Nothing is asked any more under its id. */
+/* Nothing is asked any more under its id, or nothing that puts a row. */
 static bool place_is_ended(const struct snib__request *r)
 {
-    bool final = r->said.answer == SNIB__DONE || r->said.answer == SNIB__NO;
-    return final && (r->verb == SNIB__RELEASE || r->verb == SNIB__CANCEL);
+    bool done = r->said.answer == SNIB__DONE, no = r->said.answer == SNIB__NO;
+    bool ends = r->verb == SNIB__RELEASE || r->verb == SNIB__CANCEL;
+    return (ends && (done || no)) || (r->verb == SNIB__PARAMS && done) ||
+           (r->verb == SNIB__RENEW && no);
 }
 
 void snib__etcd_places_over(struct snib__etcd *e, struct etcd_step *k)

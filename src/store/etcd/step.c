@@ -456,6 +456,7 @@ void snib__etcd_step_apart(struct snib__etcd *e, snib_instant now,
 {
     assert(k->count > 1 && !k->aparts);
     step_undo(k);
+    snib__etcd_places_back(e, k);
     k->decides = false;
     k->aparts = k->count - 1;
     memcpy(k->apart, k->r + 1, k->aparts * sizeof *k->apart);
