@@ -1488,8 +1488,9 @@ BUGS = [
      "    int64_t ttl = lease_seconds(wanted);",
      "    int64_t ttl = lease.ns / 1000000000;"),
     ("etcd: a lease of any age is used", E + "lease.c (etcd)",
-     "                              .age = {ttl * INT64_C(1000000000) - lease.ns},",
-     "                              .age = {ttl * INT64_C(1000000000)},"),
+     "                             .age = {ttl * INT64_C(1000000000) - lease.ns -\n"
+     "                                     snib__etcd_lease_drift(ttl, lease).ns},",
+     "                             .age = {ttl * INT64_C(1000000000)},"),
     ("etcd: a lease counts from the answer to its grant", E + "lease.c (etcd)",
      "    l->id = l->failed ? 0 : g.id;\n",
      "    l->id = l->failed ? 0 : g.id;\n    l->sent = now;\n"),
@@ -1538,6 +1539,32 @@ BUGS = [
      "    if (k->conflicts >= CLAIMS_AT_ONCE) {\n",
      "    if (true) {\n        snib__etcd_step_in_vain(e, now, k, true, SNIB_ERR_STORE, \"a conflict\");\n        return;\n    }\n"
      "    if (k->conflicts >= CLAIMS_AT_ONCE) {\n"),
+    ("etcd: where a new claim is put is not compared", E + "plan.c (etcd)",
+     "    snib__etcd_compare(p->out, snib__etcd_text_of(&key), g->stamp);\n",
+     "    if (g->key.kind != SNIB__KEY_CLAIM || g->stamp) {\n"
+     "        snib__etcd_compare(p->out, snib__etcd_text_of(&key), g->stamp);\n"
+     "    }\n"),
+    ("etcd: a place is given back though its answer was lost",
+     E + "claims.c (etcd)", "    snib__etcd_places_lost(e, k);\n",
+     "    snib__etcd_places_back(e, k);\n"),
+    ("etcd: a repeat is put at another place", E + "place.c (etcd)",
+     "        if (place_same(p->lost[i].request, request)) {",
+     "        if (false && request) {"),
+    ("etcd: a place is taken where somebody stands", E + "place.c (etcd)",
+     "    } while (place_is_seen(e, k, name, number));", "    } while (false);"),
+    ("etcd: a release by what was seen of others does not compare them",
+     E + "plan.c (etcd)",
+     "    snib__etcd_compare(p->out, snib__etcd_text_of(&key), g->stamp);\n",
+     "    if (!p->k->guessed || g->key.kind != SNIB__KEY_CLAIM ||\n"
+     "        !memcmp(g->key.request, p->k->r[0]->id, sizeof g->key.request)) {\n"
+     "        snib__etcd_compare(p->out, snib__etcd_text_of(&key), g->stamp);\n"
+     "    }\n"),
+    ("etcd: what is known to hold counts though its lease may be over",
+     E + "claims.c (etcd)",
+     "        k->s.claim[i].seen_over = true;", "        ;"),
+    ("etcd: who queues behind somebody does not compare him",
+     E + "plan.c (etcd)",
+     "    snib__etcd_compare(p->out, snib__etcd_text_of(&key), last->stamp);\n", ""),
     # -- the stores in databases (sql) -----------------------------------------
     ("sql: the lock row is not compared", S + "write.c (sql)",
      "    write_stamp_or_null(t, w->lock);\n", "    snib__sql_null(t);\n"),
