@@ -1561,7 +1561,8 @@ BUGS = [
      "    }\n"),
     ("etcd: what is known to hold counts though its lease may be over",
      E + "claims.c (etcd)",
-     "        k->s.claim[i].seen_over = true;", "        ;"),
+     "        k->s.claim[i].seen_over = "
+     "snib__rules_claim_holds(&k->s.claim[i].c);", "        ;"),
     ("etcd: who queues behind somebody does not compare him",
      E + "plan.c (etcd)",
      "    snib__etcd_compare(p->out, snib__etcd_text_of(&key), last->stamp);\n", ""),
