@@ -3,9 +3,9 @@
  *
  * Checked at the server whenever a cancel is executed, in worlds without
  * faults: no owner of that client may have been waiting for the name since
- * before the cancel was sent. (Not where somebody may want a fixed lease: if he has
- * come to be the first of them, a grant of which the store was told that it ends with
- * the process is of no use to him, and is given up.) */
+ * before the cancel was sent. (Not where somebody may want a fixed lease, or
+ * a shorter one: if he has come to be the first of them, a grant that was asked for
+ * with other terms is of no use to him, and is given up.) */
 #include "sim/world.h"
 
 enum { TRAVEL = 100 };
@@ -13,7 +13,7 @@ enum { TRAVEL = 100 };
 void theorem_no_needless_cancel(struct sim_world *w, const struct sim_seen *s)
 {
     if (w->opt.fault_count || w->opt.flavour || w->opt.searched ||
-        w->opt.fixed_pct ||
+        w->opt.fixed_pct || w->opt.lease2_ms ||
         sim_circles(w) || /* there each owner has a request of its own */
         s->deed != SIM_DID_CANCEL) {
         return;
