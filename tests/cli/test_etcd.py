@@ -107,7 +107,7 @@ def wrong(request):
     return WRONG[request.param]
 
 
-@pytest.mark.parametrize("key", ["!", "c/" + "a" * 32])
+@pytest.mark.parametrize("key", ["!", "c/" + "a" * 32 + ".00000001"])
 def test_what_a_later_snib_has_written_is_told(at, server, key):
     """Of the whole lock, whichever row it is: it may well be held."""
     name = "later" + key[0].strip("!")
@@ -123,6 +123,20 @@ def test_what_a_later_snib_has_written_is_told(at, server, key):
     told = [one["damage"] for one in locks if one["name"] == name]
     server.ctl("del", f"snib/l/{name}/{key}")
     assert len(told) == 1 and "layout 2" in told[0]
+
+
+def test_a_key_that_cannot_be_read_may_hold(at, server):
+    name = "strange"
+    key = f"snib/l/{name}/c/" + "a" * 32
+    server.ctl("put", key, stdin="x")
+    snib = at()
+    for args in (["try", name, "--", "true"], ["status", name],
+                 ["run", name, "--", "true"]):
+        done = snib.run(*args)
+        assert done.returncode == 78, (args, done.stdout, done.stderr)
+        assert f"another version of snib, or by hand: {key};" in done.stderr
+    server.ctl("del", key)
+    assert snib.run("try", name, "--", "true").returncode == 0
 
 
 @pytest.mark.parametrize("login, code, words", [

@@ -143,19 +143,6 @@ static bool claims_row(const struct snib__etcd *e, struct etcd_step *k,
     return claims_note(k, before, &parts->place, pair);
 }
 
-/* It may be the claim of another version, which holds: nobody is let in beside it. */
-static void claims_foreign(struct etcd_step *k,
-                           const struct snib__etcd_pair *pair)
-{
-    if (!k->s.book.err) {
-        k->s.book.err = snib__fail(
-            &k->s.error, SNIB_ERR_CONFIG,
-            "a key of this lock was made by another version of snib, or by "
-            "hand: %.*s; let clients of that version end, or delete the key",
-            (int)pair->key.size, (const char *)pair->key.bytes);
-    }
-}
-
 static bool claims_rows(struct snib__etcd *e, struct etcd_step *k,
                         uint32_t lock, struct snib__etcd_rows *rows)
 {
@@ -163,7 +150,9 @@ static bool claims_rows(struct snib__etcd *e, struct etcd_step *k,
     struct etcd_parts parts;
     while (snib__etcd_next_pair(rows, &pair)) {
         if (!snib__etcd_key_read(e, pair.key, &parts)) {
-            claims_foreign(k, &pair);
+            k->s.book.err = k->s.book.err
+                                ? k->s.book.err
+                                : snib__etcd_key_strange(pair.key, &k->s.error);
         } else if (!claims_row(e, k, lock, &parts, &pair)) {
             return false;
         }

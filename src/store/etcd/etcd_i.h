@@ -531,6 +531,10 @@ struct etcd_parts {
 /* False: it is none of ours. */
 bool snib__etcd_key_read(const struct snib__etcd *, struct snib__etcd_text,
                          struct etcd_parts *ret);
+/* It may be a claim of another version, which holds: what whoever wants the lock, or
+ * looks at it, is told. */
+snib_err snib__etcd_key_strange(struct snib__etcd_text,
+                                struct snib_error *reterr);
 static inline struct snib__etcd_text
 snib__etcd_text_of(const struct etcd_key *k)
 {

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "store/etcd/recipe_i.h"
 
 static void key_put(struct etcd_key *k, const char *text, size_t size)
@@ -239,4 +240,14 @@ bool snib__etcd_key_read(const struct snib__etcd *e, struct snib__etcd_text t,
     ret->kind = SNIB__KEY_CLAIM;
     return size > 2 && text[0] == 'c' && text[1] == '/' &&
            key_read_place(text + 2, size - 2, &ret->place);
+}
+
+snib_err snib__etcd_key_strange(struct snib__etcd_text t,
+                                struct snib_error *reterr)
+{
+    return snib__fail(reterr, SNIB_ERR_CONFIG,
+                      "a key of this lock was made by another version of snib, "
+                      "or by hand: %.*s; let clients of that version end, or "
+                      "delete the key",
+                      (int)t.size, (const char *)t.bytes);
 }

@@ -166,6 +166,8 @@ static void look_inspected(struct snib__etcd *e, snib_instant now,
     while (snib__etcd_next_pair(rows, &pair)) {
         if (snib__etcd_key_read(e, pair.key, &lock.parts)) {
             look_row(&lock, &pair);
+        } else if (!lock.err) {
+            lock.err = snib__etcd_key_strange(pair.key, look_why(&lock));
         }
     }
     bool whole = snib__etcd_whole(rows);
