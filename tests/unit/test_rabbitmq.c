@@ -106,6 +106,23 @@ static void a_message_is_a_method_a_header_and_a_body(void **state)
     assert_memory_equal(frame.bytes, "text", 4);
 }
 
+static void a_bound_and_a_cancel_are_what_the_specification_says(void **state)
+{
+    (void)state;
+    static const uint8_t bound[] = {1,  0, 7, 0, 0, 0, 11, 0, 60,  0,
+                                    10, 0, 0, 0, 0, 0, 2,  0, 0xCE};
+    static const uint8_t cancel[] =
+        "\1\0\7\0\0\0\16\0\74\0\36\10messages\0\xCE";
+    begin();
+    snib__amqp_put_qos(&bytes, 7, 2);
+    assert_int_equal(snib__buf_size(&bytes), sizeof bound);
+    assert_memory_equal(snib__buf_bytes(&bytes), bound, sizeof bound);
+    begin();
+    snib__amqp_put_cancel(&bytes, 7);
+    assert_int_equal(snib__buf_size(&bytes), sizeof cancel - 1);
+    assert_memory_equal(snib__buf_bytes(&bytes), cancel, sizeof cancel - 1);
+}
+
 static void a_method_that_is_cut_off_is_bad(void **state)
 {
     (void)state;
@@ -352,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_frame_is_whole_or_not_there_or_none),
         cmocka_unit_test(the_login_is_user_and_password_in_one_field),
         cmocka_unit_test(a_message_is_a_method_a_header_and_a_body),
+        cmocka_unit_test(a_bound_and_a_cancel_are_what_the_specification_says),
         cmocka_unit_test(a_method_that_is_cut_off_is_bad),
         cmocka_unit_test(a_message_is_read_as_it_was_written),
         cmocka_unit_test(what_others_write_is_foreign),

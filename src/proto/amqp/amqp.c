@@ -4,7 +4,9 @@
 
 #include "proto/amqp/wire.h"
 
-#define AMQP_ANSWERS "answers" /* the tag of such a consumer */
+/* The tags of consumers of answers, and of messages. */
+#define AMQP_ANSWERS  "answers"
+#define AMQP_CONSUMER "messages"
 
 enum { AMQP_END = 0xCE, AMQP_PERSISTENT = 2 };
 
@@ -286,9 +288,26 @@ void snib__amqp_put_consume(struct snib__buf *b, uint16_t channel,
     size_t method = amqp_begin_method(b, channel, SNIB__AMQP_CONSUME);
     snib__amqp_put(b, 0, 2);
     snib__amqp_put_short(b, queue);
-    snib__amqp_put_short(b, answers ? AMQP_ANSWERS : "messages");
+    snib__amqp_put_short(b, answers ? AMQP_ANSWERS : AMQP_CONSUMER);
     snib__amqp_put(b, answers ? NO_ACK : 0, 1);
     snib__amqp_end(b, snib__amqp_begin(b));
+    amqp_end_frame(b, method);
+}
+
+void snib__amqp_put_cancel(struct snib__buf *b, uint16_t channel)
+{
+    size_t method = amqp_begin_method(b, channel, SNIB__AMQP_CANCEL);
+    snib__amqp_put_short(b, AMQP_CONSUMER);
+    snib__amqp_put(b, 0, 1);
+    amqp_end_frame(b, method);
+}
+
+void snib__amqp_put_qos(struct snib__buf *b, uint16_t channel, uint16_t count)
+{
+    size_t method = amqp_begin_method(b, channel, SNIB__AMQP_QOS);
+    snib__amqp_put(b, 0, 4); /* their bytes are not bounded */
+    snib__amqp_put(b, count, 2);
+    snib__amqp_put(b, 0, 1);
     amqp_end_frame(b, method);
 }
 

@@ -47,9 +47,12 @@ typedef enum snib__amqp_id {
     SNIB__AMQP_DECLARE_OK = 0x0032000B,
     SNIB__AMQP_BIND = 0x00320014,
     SNIB__AMQP_BIND_OK = 0x00320015,
+    SNIB__AMQP_QOS = 0x003C000A,
+    SNIB__AMQP_QOS_OK = 0x003C000B,
     SNIB__AMQP_CONSUME = 0x003C0014,
     SNIB__AMQP_CONSUME_OK = 0x003C0015,
     SNIB__AMQP_CANCEL = 0x003C001E, /* from the server: the queue is gone */
+    SNIB__AMQP_CANCEL_OK = 0x003C001F,
     SNIB__AMQP_PUBLISH = 0x003C0028,
     SNIB__AMQP_RETURN = 0x003C0032, /* it could not be put into a queue */
     SNIB__AMQP_DELIVER = 0x003C003C,
@@ -142,6 +145,11 @@ void snib__amqp_put_bind(struct snib__buf *, uint16_t channel,
 #define SNIB__AMQP_REPLIES "amq.rabbitmq.reply-to"
 void snib__amqp_put_consume(struct snib__buf *, uint16_t channel,
                             const char *queue, bool answers);
+/* The consumer of messages goes; what it was delivered stays with the channel. */
+void snib__amqp_put_cancel(struct snib__buf *, uint16_t channel);
+/* Each consumer that comes on this channel is delivered so many messages that are
+ * not acknowledged; 0: there is no bound. */
+void snib__amqp_put_qos(struct snib__buf *, uint16_t channel, uint16_t count);
 void snib__amqp_put_ack(struct snib__buf *, uint16_t channel, uint64_t tag,
                         bool and_all_before);
 /* To the queue of this name, to be kept on disk; a queue that is not there is
