@@ -94,11 +94,27 @@ static void model_tunes(void)
     model_end(begun);
 }
 
+static bool model_has_consumer(int chan)
+{
+    for (int i = 0; i < model.consumers; i++) {
+        if (model.consumer[i] == chan) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void model_consumes(int chan, struct snib__amqp_in *in)
 {
     char of[MQ_QUEUE_MAX];
     snib__amqp_get(in, 2);
     model_text(snib__amqp_get_short(in), of);
+    if (model_is(of, "lh") && strcmp(of, model.queue) != 0) {
+        model_close(chan, SNIB__AMQP_CHANNEL_CLOSE, 404, "no queue");
+        model.open[chan] = false;
+        return;
+    }
+    assert_false(model_is(of, "lh") && model_has_consumer(chan));
     model_say(chan, SNIB__AMQP_CONSUME_OK);
     if (!strcmp(of, SNIB__AMQP_REPLIES)) {
         assert_false(model.hears[chan]); /* RabbitMQ closes the connection */
@@ -113,18 +129,46 @@ static void model_consumes(int chan, struct snib__amqp_in *in)
     }
 }
 
-static void model_acked(int chan, uint64_t tag)
+static void model_acked(int chan, uint64_t tag, bool and_all_before)
 {
     bool known = false;
     for (int i = 0; i < MODEL_MESSAGES; i++) {
         struct model_message *m = &model.message[i];
-        if (m->there && m->chan == chan && m->tag == tag) {
+        if (m->there && m->chan == chan &&
+            (m->tag == tag || (and_all_before && m->tag < tag))) {
             m->there = false;
             m->chan = 0;
             known = true;
         }
     }
     assert_true(known); /* RabbitMQ closes the channel */
+    model_deliver();
+}
+
+static void model_acks(int chan, struct snib__amqp_in *in)
+{
+    uint64_t tag = snib__amqp_get(in, 8);
+    model_acked(chan, tag, snib__amqp_get(in, 1));
+}
+
+static void model_bounds(int chan, struct snib__amqp_in *in)
+{
+    assert_int_equal(snib__amqp_get(in, 4), 0);
+    model.credit[chan] = (int)snib__amqp_get(in, 2);
+    assert_int_equal(snib__amqp_get(in, 1), 0);
+    model_say(chan, SNIB__AMQP_QOS_OK);
+}
+
+static void model_cancels(int chan, struct snib__amqp_in *in)
+{
+    struct snib__amqp_bytes tag = snib__amqp_get_short(in);
+    assert_true(tag.size == 8 && !memcmp(tag.bytes, "messages", 8));
+    assert_true(model_has_consumer(chan));
+    model.left_ready = model_ready();
+    model_cancel(chan);
+    if (!model.late_cancels) {
+        model_say(chan, SNIB__AMQP_CANCEL_OK);
+    }
 }
 
 static void model_asks(int chan, uint32_t id, struct snib__amqp_in *in)
@@ -154,6 +198,8 @@ static void model_asks(int chan, uint32_t id, struct snib__amqp_in *in)
     case SNIB__AMQP_CHANNEL_OPEN:
         assert_false(model.open[chan]);
         model.open[chan] = true;
+        model.opened++;
+        model.credit[chan] = 0;
         model.confirms[chan] = model.hears[chan] = false;
         model.tags[chan] = model.published[chan] = 0;
         model_say(chan, SNIB__AMQP_CHANNEL_OPEN_OK);
@@ -179,7 +225,13 @@ static void model_asks(int chan, uint32_t id, struct snib__amqp_in *in)
         model_consumes(chan, in);
         break;
     case SNIB__AMQP_ACK:
-        model_acked(chan, snib__amqp_get(in, 8));
+        model_acks(chan, in);
+        break;
+    case SNIB__AMQP_QOS:
+        model_bounds(chan, in);
+        break;
+    case SNIB__AMQP_CANCEL:
+        model_cancels(chan, in);
         break;
     case SNIB__AMQP_PUBLISH:
         snib__amqp_get(in, 2);

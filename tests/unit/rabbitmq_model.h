@@ -32,9 +32,11 @@ static struct {
     /* Of the lock's queue: those that consume, in their order. */
     int consumer[8];
     int consumers;
+    int credit
+        [MODEL_CHANNELS];     /* messages without an end; 0: all (basic.qos) */
     int first_to_consume;     /* before the next one; 0: nobody */
     char queue[MQ_QUEUE_MAX]; /* "": there is none */
-    int declared, asked_who, refuse_login, refuse_vhost, close_declare;
+    int declared, opened, asked_who, refuse_login, refuse_vhost, close_declare;
     bool greeted, deaf; /* deaf: what is published is lost */
     /* What it says of itself; what it wishes, and what the client has said to
      * that; is the client in? */
@@ -44,6 +46,8 @@ static struct {
     } wishes, agreed;
     bool entered;
     bool slow;                  /* nothing is delivered */
+    bool late_cancels;          /* the ends of consumers are not confirmed */
+    int left_ready;             /* so much lay there when the last one went */
     bool late_ends;             /* the ends of channels are not confirmed */
     bool returns;               /* no queue takes what is published */
     const char *late_answer;    /* to a try, when it has begun to consume */
@@ -144,6 +148,17 @@ static void model_passes(int chan, const char *reply_to, const char *text)
 
 /* -- the queue ------------------------------------------------------------------ */
 
+/* Is there room for one more? A consumer that was cancelled leaves none of its own. */
+static bool model_takes(int chan)
+{
+    int n = 0;
+    for (int i = 0; i < MODEL_MESSAGES; i++) {
+        n += model.message[i].there && model.message[i].chan == chan;
+    }
+    return chan >= MODEL_CHANNELS || !model.credit[chan] ||
+           n < model.credit[chan];
+}
+
 static void model_send(struct model_message *m, int chan)
 {
     m->tag = model_delivers(chan, "messages", m->queue);
@@ -153,7 +168,7 @@ static void model_send(struct model_message *m, int chan)
 /* All that is ready goes to the first consumer, the oldest first. */
 static void model_deliver(void)
 {
-    while (model.consumers && !model.slow) {
+    while (model.consumers && !model.slow && model_takes(model.consumer[0])) {
         struct model_message *next = NULL;
         for (int i = 0; i < MODEL_MESSAGES; i++) {
             struct model_message *m = &model.message[i];
@@ -199,8 +214,7 @@ static void model_consume(int chan)
     model_deliver();
 }
 
-/* The end of a channel: one step. */
-static void model_leave(int chan)
+static void model_uncount(int chan)
 {
     int kept = 0;
     for (int i = 0; i < model.consumers; i++) {
@@ -209,6 +223,19 @@ static void model_leave(int chan)
         }
     }
     model.consumers = kept;
+}
+
+/* The end of a consumer: what it was delivered stays with its channel. */
+static void model_cancel(int chan)
+{
+    model_uncount(chan);
+    model_deliver();
+}
+
+/* The end of a channel: one step. */
+static void model_leave(int chan)
+{
+    model_uncount(chan);
     for (int i = 0; i < MODEL_MESSAGES; i++) {
         if (model.message[i].chan == chan) {
             model.message[i].chan = 0;

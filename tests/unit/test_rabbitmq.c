@@ -272,6 +272,41 @@ static void a_grant_behind_its_free_is_not_over(void **state)
     snib__mq_view_free(&view);
 }
 
+/* Of a holder that has renewed the last message counts, unless that is shorter. */
+static void a_grant_that_was_renewed_is_one_message(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t lease_ms;
+        uint64_t id, serial;
+        bool pruned;
+    } row[] = {{1000, 1, 5, true},
+               {1500, 1, 5, true},
+               {999, 1, 5, false},
+               {1000, 2, 5, false},
+               {1000, 1, 3, false}};
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct mq_seen seen = {.says = {.kind = MQ_HELD,
+                                        .id = {1, 1},
+                                        .token = 7,
+                                        .lease_ms = 1000,
+                                        .serial = 4},
+                               .tag = 1};
+        snib__mq_view_free(&view);
+        assert_true(snib__mq_view_add(&view, &seen));
+        seen.tag = 2;
+        seen.says.id[0] = row[i].id;
+        seen.says.lease_ms = row[i].lease_ms;
+        seen.says.serial = row[i].serial;
+        assert_true(snib__mq_view_add(&view, &seen));
+        bool second = row[i].serial < 4; /* it is the other one that goes */
+        assert_int_equal(snib__mq_view_prune(&view), row[i].pruned ? 1
+                                                     : second      ? 2
+                                                                   : 0);
+    }
+    snib__mq_view_free(&view);
+}
+
 /* The highest token stays, and what ends something that is there. */
 static void what_says_nothing_any_more_is_taken_out(void **state)
 {
@@ -376,6 +411,7 @@ int main(void)
         cmocka_unit_test(queues_have_the_names_of_locks),
         cmocka_unit_test(others_are_waited_for_unless_they_are_over),
         cmocka_unit_test(a_grant_behind_its_free_is_not_over),
+        cmocka_unit_test(a_grant_that_was_renewed_is_one_message),
         cmocka_unit_test(what_says_nothing_any_more_is_taken_out),
         cmocka_unit_test(texts_of_the_server_are_plain),
         cmocka_unit_test(there_is_a_bound_to_what_is_seen),

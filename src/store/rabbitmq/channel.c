@@ -3,7 +3,7 @@
  * Each claim, and each request that looks or leaves a note, has a channel of its
  * own: an error closes a channel with all that is on it, and so does its end,
  * which gives back in one step what it was delivered. A number is free again when
- * its end was confirmed. */
+ * its end was confirmed. Some are kept for who comes next (pool.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -60,7 +60,12 @@ bool snib__mq_channel_open(struct snib__mq *z, snib_instant now,
             return true;
         }
     }
-    return false;
+    if (!snib__mq_pool_take(z, channel, heard)) {
+        return false;
+    }
+    snib__amqp_put_qos(snib__mq_out(z), channel->number, 0);
+    snib__mq_channel_asks(z, now, channel, 1);
+    return true;
 }
 
 void snib__mq_channel_asks(struct snib__mq *z, snib_instant now,
@@ -195,7 +200,8 @@ static bool channel_is_answer(uint32_t id)
 {
     return id == SNIB__AMQP_CHANNEL_OPEN_OK || id == SNIB__AMQP_DECLARE_OK ||
            id == SNIB__AMQP_CONSUME_OK || id == SNIB__AMQP_CONFIRM_OK ||
-           id == SNIB__AMQP_BIND_OK;
+           id == SNIB__AMQP_BIND_OK || id == SNIB__AMQP_QOS_OK ||
+           id == SNIB__AMQP_CANCEL_OK;
 }
 
 static void channel_method(struct snib__mq *z, snib_instant now, uint16_t n,

@@ -1,5 +1,5 @@
 /* store/rabbitmq/claims.c — claims by id, and what is done with one whatever it is
- * about: its end, its messages. */
+ * about: its beginning and its end, its messages. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -103,6 +103,42 @@ void snib__mq_claim_lost(struct snib__mq *z, snib_instant now,
     snib__mq_claim_forget(z, now, c);
     if (k) {
         k->told->lost(z, now, k, why);
+    }
+}
+
+/* -- begun, over ------------------------------------------------------------------ */
+
+void snib__mq_claim_consume(struct snib__mq *z, snib_instant now,
+                            struct mq_claim *c)
+{
+    c->stage = MQ_CONSUMES;
+    snib__amqp_put_consume(snib__mq_out(z), c->channel.number, c->queue, false);
+    snib__mq_channel_asks(z, now, &c->channel, 1);
+}
+
+void snib__mq_claim_join(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c)
+{
+    const struct snib__amqp_queue queue = {.name = c->queue,
+                                           .quorum = true,
+                                           .single_consumer = true,
+                                           .expires_ms = MQ_EXPIRES_MS,
+                                           .delivery_limit = 1000000};
+    snib__amqp_put_declare(snib__mq_out(z), c->channel.number, &queue);
+    snib__mq_channel_asks(z, now, &c->channel, 1);
+}
+
+/* Where a HELD may lie there still, a FREE is sent once more (orphan.c). */
+void snib__mq_claim_over(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c, bool lost)
+{
+    struct mq_step *k = c->step;
+    c->wrote = c->wrote && lost;
+    bool ended = !c->wrote;
+    snib__mq_claim_forget(z, now, c);
+    if (k) {
+        k->ended = ended;
+        k->phase = MQ_IDLE;
     }
 }
 

@@ -22,7 +22,8 @@
  *     the active one, or was when it was delivered, and has been given all that lay
  *     before it: what was not acknowledged comes first, the rest in order.
  *  2. Who holds has sent a HELD with its lease and got it back. A renewal does the
- *     same again, and then acknowledges the HELD before. So as long as it may believe
+ *     same again, and then acknowledges the HELD before, or (lean.c) the one before
+ *     that. So as long as it may believe
  *     to hold, a HELD of that lease or a longer one lies in the queue.
  *  3. Its lease counts from before it sent that message. Who is made active instead
  *     is so later than that, gets that HELD, and waits for the whole lease from then
@@ -52,7 +53,8 @@
  * And of the fence (P2): each HELD and FREE has a token, and a grant's is above those
  * of all messages that its holder has been delivered. The last grant's message is one
  * of them, so tokens rise as long as the queue is there; above a new queue's first
- * one by the clocks of clients. */
+ * one by the clocks of clients, and above one whose message was lost with a broker
+ * that was killed (lean.c). */
 #include "core/blocking.h"
 #include "store/rabbitmq/rabbitmq.h"
 #include "store/rabbitmq/rabbitmq_i.h"

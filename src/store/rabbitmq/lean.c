@@ -1,0 +1,161 @@
+/* store/rabbitmq/lean.c — the claim of a lock that this client has had lately. Its
+ * queue is there, so it is not asked for; and its channel is kept (pool.c), so a
+ * section is
+ *
+ *     consume, [FREE comes], HELD, [it comes back] … FREE + cancel + acknowledge all
+ *
+ * THE RELEASE. The channel is not closed, so what was delivered on it would be given
+ * to nobody: it is acknowledged. What comes next must all the same find the last
+ * token. So the FREE must not come back here, but stay in the queue: the channel is
+ * bound to two messages that are not acknowledged (put_qos), and who holds keeps two
+ * all the time, the HELD that it holds by and the one before it, at first the FREE
+ * that it found.
+ *
+ * All three go in one write. The broker may make the next consumer active before it
+ * has put the FREE into the queue: it puts messages there after what consumers say
+ * (rabbit_fifo_client.erl: enqueue has the priority `low`). But FREE has come to the
+ * queue's leader before that, and messages are put into the queue in the order in
+ * which they came there. So whatever the next one sends lies behind it, and it is not
+ * granted the lock before it was given FREE. (What a broker that is killed in that
+ * moment has on its disk may be the acknowledgement without the FREE. Nobody holds
+ * then, and the next token is above by the clock.)
+ *
+ * Who is not that far, or has no second message, is closed as others are (end.c).
+ *
+ * THE BOUND. A renewal acknowledges the older message behind its own, so that this
+ * can come back. Before the grant messages are acknowledged that say nothing any more.
+ * Where two of others stay, a message of its own could not come back: two holders in
+ * a row have died. Then it is begun anew, as a claim without a bound; its position
+ * among those who wait is lost. */
+#include "store/rabbitmq/rabbitmq_i.h"
+
+enum { LEAN_CREDIT = 2, LEAN_KNOWN_MS = 3600000 };
+
+/* -- begun --------------------------------------------------------------------- */
+
+void snib__mq_lean_remember(struct snib__mq *z, snib_instant now,
+                            const struct mq_claim *c)
+{
+    z->known[c->hash % MQ_KNOWN].hash = c->hash;
+    z->known[c->hash % MQ_KNOWN].at = now;
+}
+
+/* A queue without consumers is there for a day (MQ_EXPIRES_MS). */
+static bool lean_is_known(const struct snib__mq *z, snib_instant now,
+                          const struct mq_claim *c)
+{
+    uint32_t i = c->hash % MQ_KNOWN;
+    return z->known[i].at.ns && z->known[i].hash == c->hash &&
+           !snib__reached(now,
+                          snib__after(z->known[i].at, snib__ms(LEAN_KNOWN_MS)));
+}
+
+/* Whether others consume is not known: who is given nothing for a while waits. */
+bool snib__mq_lean_open(struct snib__mq *z, snib_instant now,
+                        struct mq_claim *c)
+{
+    bool follows = c->prior[0] | c->prior[1];
+    if (!c->may_queue || follows || !lean_is_known(z, now, c)) {
+        return false;
+    }
+    if (!snib__mq_pool_take(z, &c->channel, snib__mq_claim_heard)) {
+        if (!snib__mq_channel_open(z, now, &c->channel, snib__mq_claim_heard)) {
+            return false;
+        }
+        snib__amqp_put_qos(snib__mq_out(z), c->channel.number, LEAN_CREDIT);
+        snib__mq_channel_asks(z, now, &c->channel, 1);
+    }
+    c->lean = c->alone = true;
+    return true;
+}
+
+/* -- begun anew ------------------------------------------------------------------- */
+
+/* It asks for its queue on a channel without a bound. What it has sent may lie there:
+ * `wrote` stays. */
+static void lean_rejoin(struct snib__mq *z, snib_instant now,
+                        struct mq_claim *c)
+{
+    static const struct mq_heard none = {
+        .lost = true,
+        .err = SNIB_ERR_LOST,
+        .text = "this connection has no channel left"};
+    snib__heap_remove(&z->alarms, &c->timer);
+    snib__mq_channel_drop(z, now, &c->channel);
+    snib__mq_view_free(&c->view);
+    c->lean = c->alone = c->due = c->learned = false;
+    c->seeded.ns = 0;
+    c->stage = MQ_JOINS;
+    z->joining += !c->joining;
+    c->joining = true;
+    if (snib__mq_channel_open(z, now, &c->channel, snib__mq_claim_heard)) {
+        snib__mq_claim_join(z, now, c);
+    } else {
+        snib__mq_claim_lost(z, now, c, &none);
+    }
+}
+
+bool snib__mq_lean_clear(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c)
+{
+    if (!c->lean) {
+        return true;
+    }
+    bool again = !c->due; /* one more is about to be sent */
+    for (uint64_t tag; (tag = snib__mq_view_outdone(&c->view, c->id,
+                                                    c->last.serial + again));) {
+        snib__mq_claim_ack(z, now, c, tag);
+    }
+    if (c->view.count < LEAN_CREDIT) {
+        return true;
+    }
+    lean_rejoin(z, now, c);
+    return false;
+}
+
+bool snib__mq_lean_missed(struct snib__mq *z, snib_instant now,
+                          struct mq_claim *c, const struct mq_heard *heard)
+{
+    if (!c->lean || c->stage != MQ_CONSUMES || heard->err != SNIB_ERR_LOST ||
+        !snib__mq_is_ready(&z->session)) {
+        return false;
+    }
+    z->known[c->hash % MQ_KNOWN].at.ns = 0;
+    lean_rejoin(z, now, c);
+    return true;
+}
+
+/* -- given back -------------------------------------------------------------------- */
+
+bool snib__mq_lean_leave(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c)
+{
+    uint64_t last = c->own_tag > c->older_tag ? c->own_tag : c->older_tag;
+    if (c->stage != MQ_HOLDS || !c->older_tag || c->due) {
+        return false;
+    }
+    c->stage = MQ_LEAVES;
+    snib__heap_set(&z->alarms, &c->timer, snib__mq_claim_patience(z, now));
+    (void)snib__mq_claim_send(z, now, c, MQ_FREE); /* it needs no token */
+    snib__amqp_put_cancel(snib__mq_out(z), c->channel.number);
+    snib__amqp_put_ack(snib__mq_out(z), c->channel.number, last, true);
+    snib__mq_channel_asks(z, now, &c->channel, 1);
+    return true;
+}
+
+/* What was delivered meanwhile goes on when the channel is closed; so it is also
+ * where its queue was removed. */
+void snib__mq_lean_heard(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c, const struct mq_heard *heard)
+{
+    const struct snib__amqp_method *m = heard->method;
+    bool left = m && m->id == SNIB__AMQP_CANCEL_OK;
+    if (left && !c->stray) {
+        snib__mq_pool_put(z, &c->channel);
+    }
+    if (left || heard->lost) {
+        snib__mq_claim_over(z, now, c, heard->lost);
+    } else {
+        c->stray = true;
+    }
+}

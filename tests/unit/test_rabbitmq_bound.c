@@ -1,0 +1,226 @@
+/* tests/unit/test_rabbitmq_bound.c — the store rabbitmq beside a model of its broker:
+ * claims of locks that this client had lately, which are delivered no more than two
+ * messages, and the channels that are kept for them. */
+#include "rabbitmq_lean.h"
+
+/* -- the bound ----------------------------------------------------------------------- */
+
+static void two_dead_holders_are_waited_for_without_a_bound(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    empty();
+    lies_there("held", 8, 500, 1000);
+    lies_there("held", 9, 501, 1500);
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    assert_int_equal(model.declared, 1);
+    pass_ms(1400);
+    assert_true(answer(&a) != SNIB__DONE);
+    pass_ms(200);
+    assert_int_equal(answer(&a), SNIB__DONE);
+    assert_true(a.token > 501);
+    give_back(&a);
+}
+
+/* The second one comes before its own message. */
+static void so_it_is_where_it_has_sent_its_own(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    empty();
+    lies_there("seed", 7, 0, 0);
+    lies_there("held", 8, 500, 1000);
+    lies_there("held", 9, 501, 1500);
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    pass_ms(1600);
+    assert_int_equal(answer(&a), SNIB__DONE);
+    give_back(&a);
+    assert_int_equal(model_count("held"), 0);
+}
+
+/* One that lies there is ended, whoever has sent it. */
+static void who_begins_anew_takes_its_own_back(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    empty();
+    lies_there("seed", 7, 0, 0);
+    lies_there("held", 8, 500, 1000);
+    lies_there("held", 9, 501, 1500);
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    cancelled(&a);
+    int own = 0;
+    for (int i = 0; i < MODEL_MESSAGES; i++) {
+        own += model.message[i].there &&
+               !strcmp(model.message[i].queue, queue) &&
+               strstr(model.message[i].text, " free ");
+    }
+    assert_int_equal(own, 1);
+}
+
+static void one_dead_holder_that_renewed_is_waited_for_within_it(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    empty();
+    lies_there("held", 9, 500, 1000);
+    lies_there("held", 9, 500, 1500);
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    pass_ms(1400);
+    assert_true(answer(&a) != SNIB__DONE);
+    pass_ms(200);
+    assert_int_equal(answer(&a), SNIB__DONE);
+    assert_int_equal(model.declared, 0);
+    give_back(&a);
+}
+
+/* It sent its own at the sight of a seed, and that was too low. */
+static void its_own_that_was_too_low_makes_room(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    empty();
+    lies_there("seed", 8, 0, 0);
+    lies_there("free", 9, INT64_C(1) << 50, 0);
+    granted(&a);
+    assert_true(a.token > INT64_C(1) << 50);
+    assert_int_equal(model.declared, 0);
+    give_back(&a);
+    is_left_free();
+}
+
+static void a_message_that_it_is_over_comes_through(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    empty();
+    lies_there("seed", 8, 0, 0);
+    lies_there("held", 9, 500, 60000);
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    lies_there("free", 9, 500, 0);
+    settle();
+    assert_int_equal(answer(&a), SNIB__DONE);
+    assert_int_equal(model.declared, 0);
+    give_back(&a);
+}
+
+/* -- channels that are kept ---------------------------------------------------------- */
+
+static uint16_t kept(void)
+{
+    const struct snib__mq *z = (const void *)store;
+    return z->pool[0].number;
+}
+
+static void a_channel_that_is_lost_is_not_kept(void **state)
+{
+    (void)state;
+    for (uint64_t how = 0; how < 3; how++) {
+        struct snib__request a = request(SNIB__ACQUIRE, 1 + how);
+        out.holds = true;
+        sections(2);
+        int chan = kept();
+        assert_int_not_equal(chan, 0);
+        if (how == 0) {
+            cut();
+            pass_ms(500);
+        } else if (how == 1) {
+            model.open[chan] = false;
+            model_close(chan, SNIB__AMQP_CHANNEL_CLOSE, 541, "as it is");
+        } else {
+            (void)model_delivers(chan, "messages", queue);
+            model_content(chan, NULL, "x", 1);
+        }
+        settle();
+        assert_int_equal(kept(), 0);
+        model.opened = 0;
+        granted(&a);
+        assert_int_equal(model.opened, 1);
+        give_back(&a);
+        assert_true(up);
+    }
+}
+
+/* Without its bound. */
+static void those_that_are_kept_are_used_before_numbers_run_out(void **state)
+{
+    (void)state;
+    struct snib__buf rows;
+    snib__buf_init(&rows, 8192);
+    model.wishes.channels = 3; /* one of them hears who asks */
+    sections(2);
+    int chan = kept();
+    assert_int_equal(model.credit[chan], 2);
+    model.late_ends = true;
+    for (uint64_t i = 0; i < 3; i++) {
+        struct snib__request inspect = request(SNIB__INSPECT, 50 + i);
+        inspect.said.result = &rows;
+        ask(&inspect);
+        assert_int_equal(answer(&inspect),
+                         i < 2 ? SNIB__DONE : SNIB__NOT_APPLIED);
+        assert_int_equal(kept() != 0, i == 0);
+    }
+    assert_int_equal(model.credit[chan], 0);
+    snib__buf_free(&rows);
+}
+
+static void many_at_once_keep_no_more_than_a_few(void **state)
+{
+    (void)state;
+    const struct snib__mq *z = (const void *)store;
+    struct snib__request many[20];
+    sections(1);
+    for (uint64_t i = 0; i < COUNT_OF(many);
+         i++) { /* they wait for each other */
+        if (i < 5) {
+            many[i] = request(SNIB__ACQUIRE, 1 + i);
+            ask(&many[i]);
+        }
+    }
+    pass_ms(300);
+    for (uint64_t i = 0; i < 5; i++) {
+        (void)answer(&many[i]);
+        many[i] = request(SNIB__ACQUIRE, 1 + i);
+        ask(&many[i]);
+        comes_in(&many[i]);
+        give_back(&many[i]);
+    }
+    int n = 0;
+    for (int i = 0; i < MQ_POOL; i++) {
+        n += z->pool[i].number != 0;
+        assert_true(
+            !z->pool[i].number ||
+            (!z->pool[i].due && z->channel[z->pool[i].number] == &z->pool[i]));
+    }
+    assert_int_equal(n, 5);
+    assert_int_equal(out.conn[0]->awaited, 0);
+    assert_int_equal(model.declared, 0);
+    is_left_free();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(two_dead_holders_are_waited_for_without_a_bound),
+        CASE(so_it_is_where_it_has_sent_its_own),
+        CASE(who_begins_anew_takes_its_own_back),
+        CASE(one_dead_holder_that_renewed_is_waited_for_within_it),
+        CASE(its_own_that_was_too_low_makes_room),
+        CASE(a_message_that_it_is_over_comes_through),
+        CASE(a_channel_that_is_lost_is_not_kept),
+        CASE(those_that_are_kept_are_used_before_numbers_run_out),
+        CASE(many_at_once_keep_no_more_than_a_few),
+    };
+    return RUN(tests);
+}

@@ -1,0 +1,301 @@
+/* tests/unit/test_rabbitmq_lean.c — the store rabbitmq beside a model of its broker:
+ * claims of locks that this client had lately, how they are renewed and given back. */
+#include "rabbitmq_lean.h"
+
+/* The end of its consumer is not confirmed yet. Returns its channel. */
+static int begins_to_leave(struct snib__request *release,
+                           const struct snib__request *a)
+{
+    int chan = model.consumer[0];
+    model.late_cancels = true;
+    *release = request(SNIB__RELEASE, a->id[0]);
+    release->token = a->token;
+    ask(release);
+    assert_int_equal(answer(release), SNIB__PENDING);
+    model.late_cancels = false;
+    return chan;
+}
+
+static void goes_on_to_leave(int chan)
+{
+    model_say(chan, SNIB__AMQP_CANCEL_OK);
+    settle();
+}
+
+/* -- sections -------------------------------------------------------------------- */
+
+static void a_known_queue_is_not_asked_for_and_its_channel_is_kept(void **state)
+{
+    (void)state;
+    int64_t token = 0;
+    sections(1);
+    for (uint64_t i = 0; i < 5; i++) {
+        struct snib__request a = request(SNIB__ACQUIRE, 1 + i);
+        granted(&a);
+        assert_true(a.token > token);
+        token = a.token;
+        give_back(&a);
+        assert_int_equal(model.declared, 0);
+        assert_int_equal(model.opened, 1);
+        is_left_free();
+    }
+}
+
+static void what_was_not_had_for_an_hour_is_asked_for(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    out.holds = true;
+    sections(2);
+    pass_ms(3599000);
+    granted(&a);
+    give_back(&a);
+    assert_int_equal(model.declared, 0);
+    pass_ms(3601000);
+    a = request(SNIB__ACQUIRE, 2);
+    granted(&a);
+    assert_int_equal(model.declared, 1);
+    give_back(&a);
+}
+
+static void a_try_asks_for_a_known_queue_too(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    a.acquire.may_queue = false;
+    granted(&a);
+    assert_int_equal(model.declared, 1);
+    give_back(&a);
+}
+
+static void who_is_given_nothing_is_told_that_it_waits(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    another_consumes();
+    ask(&a);
+    pass_ms(190);
+    assert_int_equal(answer(&a), SNIB__PENDING);
+    pass_ms(20);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    cancelled(&a);
+    assert_int_equal(model.consumers, 1);
+    assert_int_equal(model.declared, 0);
+}
+
+/* An operator has removed it: also one that tries once hears nothing of that. */
+static void a_queue_that_is_not_there_is_made(void **state)
+{
+    (void)state;
+    for (int once = 0; once < 2; once++) {
+        struct snib__request a = request(SNIB__ACQUIRE, 1 + (uint64_t)once);
+        a.once = once;
+        sections(2);
+        empty();
+        *model.queue = 0;
+        granted(&a);
+        assert_int_equal(model.declared, 1);
+        give_back(&a);
+        is_left_free();
+    }
+}
+
+/* It is not asked for once more in that way. */
+static void a_queue_that_was_not_there_is_forgotten(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request b = request(SNIB__ACQUIRE, 2);
+    sections(2);
+    *model.queue = 0;
+    model.close_declare = 403;
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__NOT_APPLIED);
+    assert_int_equal(a.said.err, SNIB_ERR_DENIED);
+    assert_int_equal(model.opened, 1);
+    ask(&b);
+    assert_int_equal(answer(&b), SNIB__NOT_APPLIED);
+    assert_int_equal(model.opened, 2);
+}
+
+/* -- given back ------------------------------------------------------------------- */
+
+/* The one whose turn it is sees it first, and nothing else. */
+static void the_message_free_lies_there_before_its_consumer_goes(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    static struct snib__request release; /* it is the store's to the end */
+    sections(1);
+    granted(&a);
+    another_consumes();
+    int chan = begins_to_leave(&release, &a);
+    assert_int_equal(model.left_ready, 1);
+    assert_int_equal(delivered(), 1);
+    assert_int_equal(model_count("free"), 1);
+    goes_on_to_leave(chan);
+    assert_int_equal(answer(&release), SNIB__DONE);
+    assert_int_equal(delivered(), 1);
+    model_leave(MODEL_OTHER);
+}
+
+static void a_cut_before_the_end_is_confirmed_has_it_said_again(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    static struct snib__request release; /* it is the store's to the end */
+    sections(1);
+    granted(&a);
+    (void)begins_to_leave(&release, &a);
+    assert_int_equal(model_count("free"), 1);
+    cut();
+    pass_ms(500);
+    assert_int_equal(answer(&release), SNIB__NO); /* it went with the cut */
+    assert_int_equal(model_count("free"), 2);
+}
+
+static void so_it_is_where_its_channel_is_lost(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    static struct snib__request release; /* it is the store's to the end */
+    sections(1);
+    granted(&a);
+    int chan = begins_to_leave(&release, &a);
+    model.open[chan] = false;
+    model_close(chan, SNIB__AMQP_CHANNEL_CLOSE, 541, "as it is");
+    settle();
+    assert_int_equal(answer(&release), SNIB__DONE);
+    assert_int_equal(model_count("free"), 2);
+}
+
+static void so_it_is_where_the_channel_is_closed(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request release = request(SNIB__RELEASE, 1);
+    sections(1);
+    empty(); /* so it has one message only */
+    ask(&a);
+    pass_ms(210);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    comes_in(&a);
+    model.late_ends = true;
+    release.token = a.token;
+    ask(&release);
+    assert_int_equal(answer(&release), SNIB__PENDING);
+    assert_int_equal(model.consumers, 0);
+    assert_int_equal(model_count("free"), 1);
+    model.late_ends = false;
+    cut();
+    pass_ms(500);
+    assert_int_equal(answer(&release), SNIB__NO); /* it went with the cut */
+    assert_int_equal(model_count("free"), 2);
+}
+
+static void what_comes_to_who_leaves_goes_on_to_the_next_one(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    static struct snib__request release; /* it is the store's to the end */
+    sections(1);
+    granted(&a);
+    int chan = begins_to_leave(&release, &a);
+    for (int i = 0; i < MODEL_MESSAGES; i++) {
+        if (model.message[i].there) {
+            model.message[i].chan = chan;
+            model_send(&model.message[i], chan);
+        }
+    }
+    settle();
+    assert_int_equal(delivered(), 1);
+    goes_on_to_leave(chan);
+    assert_int_equal(answer(&release), SNIB__DONE);
+    assert_int_equal(delivered(), 0);
+    assert_false(model.open[chan]);
+    is_left_free();
+}
+
+static void a_lease_that_nobody_renews_is_given_back(void **state)
+{
+    (void)state;
+    for (int confirmed = 1; confirmed >= 0; confirmed--) {
+        struct snib__request a =
+            request(SNIB__ACQUIRE, 5 + (uint64_t)confirmed);
+        sections(1);
+        granted(&a);
+        int chan = model.consumer[0];
+        model.late_cancels = !confirmed;
+        pass_ms(2100);
+        is_left_free();
+        pass_ms(2100);
+        assert_int_equal(model.open[chan], confirmed);
+    }
+}
+
+/* -- renewals --------------------------------------------------------------------- */
+
+static void renewals_come_back_though_two_messages_are_kept(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    granted(&a);
+    for (int i = 0; i < 4; i++) {
+        struct snib__request r = request(SNIB__RENEW, 1);
+        lies_there("seed", 8, 0, 0); /* of those who wait */
+        lies_there("seed", 9, 0, 0);
+        pass_ms(500);
+        r.token = a.token;
+        granted(&r);
+        assert_int_equal(delivered(), 2);
+        assert_int_equal(model_count("seed"), 0);
+    }
+    give_back(&a);
+    assert_int_equal(model.opened, 0);
+    is_left_free();
+}
+
+/* The broker took it for gone, and has thought better of it. */
+static void who_is_given_its_messages_again_is_closed(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    granted(&a);
+    int chan = model.consumer[0];
+    for (int i = 0; i < MODEL_MESSAGES; i++) {
+        model.message[i].chan = 0;
+    }
+    model_deliver();
+    settle();
+    assert_int_equal(delivered(), 1);
+    model.late_cancels = true; /* that is not waited for */
+    give_back(&a);
+    assert_false(model.open[chan]);
+    assert_int_equal(delivered(), 0);
+    assert_int_equal(model_count("free"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_known_queue_is_not_asked_for_and_its_channel_is_kept),
+        CASE(what_was_not_had_for_an_hour_is_asked_for),
+        CASE(a_try_asks_for_a_known_queue_too),
+        CASE(who_is_given_nothing_is_told_that_it_waits),
+        CASE(a_queue_that_is_not_there_is_made),
+        CASE(a_queue_that_was_not_there_is_forgotten),
+        CASE(the_message_free_lies_there_before_its_consumer_goes),
+        CASE(a_cut_before_the_end_is_confirmed_has_it_said_again),
+        CASE(so_it_is_where_its_channel_is_lost),
+        CASE(so_it_is_where_the_channel_is_closed),
+        CASE(what_comes_to_who_leaves_goes_on_to_the_next_one),
+        CASE(a_lease_that_nobody_renews_is_given_back),
+        CASE(renewals_come_back_though_two_messages_are_kept),
+        CASE(who_is_given_its_messages_again_is_closed),
+    };
+    return RUN(tests);
+}
