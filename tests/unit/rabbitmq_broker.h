@@ -104,11 +104,26 @@ static bool model_has_consumer(int chan)
     return false;
 }
 
+/* A broker may do once more what it was told of a consumer before: so no two on a
+ * channel have one tag. */
+static void model_tagged(int chan, struct snib__amqp_bytes tag)
+{
+    char text[MQ_QUEUE_MAX];
+    unsigned n;
+    model_text(tag, text);
+    if (strcmp(text, "answers") != 0) {
+        assert_int_equal(sscanf(text, "messages-%u", &n), 1);
+        assert_true(n > model.consumed[chan]);
+        model.consumed[chan] = n;
+    }
+}
+
 static void model_consumes(int chan, struct snib__amqp_in *in)
 {
     char of[MQ_QUEUE_MAX];
     snib__amqp_get(in, 2);
     model_text(snib__amqp_get_short(in), of);
+    model_tagged(chan, snib__amqp_get_short(in));
     if (model_is(of, "lh") && strcmp(of, model.queue) != 0) {
         model_close(chan, SNIB__AMQP_CHANNEL_CLOSE, 404, "no queue");
         model.open[chan] = false;
@@ -161,8 +176,10 @@ static void model_bounds(int chan, struct snib__amqp_in *in)
 
 static void model_cancels(int chan, struct snib__amqp_in *in)
 {
-    struct snib__amqp_bytes tag = snib__amqp_get_short(in);
-    assert_true(tag.size == 8 && !memcmp(tag.bytes, "messages", 8));
+    char tag[MQ_QUEUE_MAX], its[32];
+    model_text(snib__amqp_get_short(in), tag);
+    snprintf(its, sizeof its, "messages-%u", model.consumed[chan]);
+    assert_string_equal(tag, its);
     assert_true(model_has_consumer(chan));
     model.left_ready = model_ready();
     model_cancel(chan);
@@ -200,6 +217,8 @@ static void model_asks(int chan, uint32_t id, struct snib__amqp_in *in)
         model.open[chan] = true;
         model.opened++;
         model.credit[chan] = 0;
+        model.consumed[chan] = 0;
+        model.drops[chan] = false;
         model.confirms[chan] = model.hears[chan] = false;
         model.tags[chan] = model.published[chan] = 0;
         model_say(chan, SNIB__AMQP_CHANNEL_OPEN_OK);
@@ -279,21 +298,27 @@ static void model_route(int chan, const char *text)
     }
 }
 
+static void model_confirm(int chan)
+{
+    size_t begun = model_method(chan, SNIB__AMQP_ACK);
+    snib__amqp_put(&model_out, model.published[chan], 8);
+    snib__amqp_put(&model_out, 1, 1);
+    model_end(begun);
+}
+
 static void model_published(const struct snib__amqp_frame *frame)
 {
     char text[MQ_MESSAGE_MAX + 1];
     int chan = model.to_chan;
-    if (model.deaf || !chan) {
+    if (model.deaf || !chan || model.drops[chan]) {
         return;
     }
     snprintf(text, sizeof text, "%.*s", (int)frame->size,
              (const char *)frame->bytes);
     model_route(chan, text);
-    if (model.confirms[chan]) {
-        size_t begun = model_method(chan, SNIB__AMQP_ACK);
-        snib__amqp_put(&model_out, ++model.published[chan], 8);
-        snib__amqp_put(&model_out, 0, 1);
-        model_end(begun);
+    model.published[chan] += model.confirms[chan];
+    if (model.confirms[chan] && !model.unconfirmed) {
+        model_confirm(chan);
     }
 }
 

@@ -28,6 +28,7 @@ static struct {
     uint32_t orders;
     uint64_t tags[MODEL_CHANNELS];
     bool open[MODEL_CHANNELS], confirms[MODEL_CHANNELS];
+    unsigned consumed[MODEL_CHANNELS]; /* the number of its last consumer */
     uint64_t published[MODEL_CHANNELS];
     /* Of the lock's queue: those that consume, in their order. */
     int consumer[8];
@@ -38,6 +39,9 @@ static struct {
     char queue[MQ_QUEUE_MAX]; /* "": there is none */
     int declared, opened, asked_who, refuse_login, refuse_vhost, close_declare;
     bool greeted, deaf; /* deaf: what is published is lost */
+    bool unconfirmed;   /* what is published is confirmed later */
+    bool drops
+        [MODEL_CHANNELS]; /* … is lost, and so is all that comes behind it */
     /* What it says of itself; what it wishes, and what the client has said to
      * that; is the client in? */
     const char *product, *version, *mechanisms;
@@ -161,7 +165,9 @@ static bool model_takes(int chan)
 
 static void model_send(struct model_message *m, int chan)
 {
-    m->tag = model_delivers(chan, "messages", m->queue);
+    char consumer[32];
+    snprintf(consumer, sizeof consumer, "messages-%u", model.consumed[chan]);
+    m->tag = model_delivers(chan, consumer, m->queue);
     model_content(chan, NULL, m->text, strlen(m->text));
 }
 

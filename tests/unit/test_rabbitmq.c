@@ -112,13 +112,13 @@ static void a_bound_and_a_cancel_are_what_the_specification_says(void **state)
     static const uint8_t bound[] = {1,  0, 7, 0, 0, 0, 11, 0, 60,  0,
                                     10, 0, 0, 0, 0, 0, 2,  0, 0xCE};
     static const uint8_t cancel[] =
-        "\1\0\7\0\0\0\16\0\74\0\36\10messages\0\xCE";
+        "\1\0\7\0\0\0\20\0\74\0\36\12messages-3\0\xCE";
     begin();
     snib__amqp_put_qos(&bytes, 7, 2);
     assert_int_equal(snib__buf_size(&bytes), sizeof bound);
     assert_memory_equal(snib__buf_bytes(&bytes), bound, sizeof bound);
     begin();
-    snib__amqp_put_cancel(&bytes, 7);
+    snib__amqp_put_cancel(&bytes, 7, 3);
     assert_int_equal(snib__buf_size(&bytes), sizeof cancel - 1);
     assert_memory_equal(snib__buf_bytes(&bytes), cancel, sizeof cancel - 1);
 }

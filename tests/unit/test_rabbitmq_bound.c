@@ -139,7 +139,7 @@ static void a_channel_that_is_lost_is_not_kept(void **state)
             model.open[chan] = false;
             model_close(chan, SNIB__AMQP_CHANNEL_CLOSE, 541, "as it is");
         } else {
-            (void)model_delivers(chan, "messages", queue);
+            (void)model_delivers(chan, "messages-1", queue);
             model_content(chan, NULL, "x", 1);
         }
         settle();

@@ -41,6 +41,72 @@ static void a_known_queue_is_not_asked_for_and_its_channel_is_kept(void **state)
     }
 }
 
+/* A broker that has lost one message of a channel takes none of those behind it. */
+static void a_channel_is_kept_when_the_release_is_confirmed(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct snib__request a = request(SNIB__ACQUIRE, 1);
+        struct snib__request b = request(SNIB__ACQUIRE, 2);
+        struct snib__request release = request(SNIB__RELEASE, 1);
+        sections(2);
+        granted(&a);
+        int chan = model.consumer[0];
+        release.token = a.token;
+        model.unconfirmed = !lost;
+        model.drops[chan] = lost;
+        ask(&release);
+        assert_int_equal(answer(&release), SNIB__PENDING);
+        model.unconfirmed = false;
+        if (lost) {
+            pass_ms(60000);
+            assert_int_equal(answer(&release), SNIB__DONE);
+            assert_false(model.open[chan]);
+        } else {
+            model_confirm(chan);
+            settle();
+            assert_int_equal(answer(&release), SNIB__DONE);
+            assert_true(model.open[chan]);
+        }
+        is_left_free();
+        granted(&b);
+        give_back(&b);
+    }
+}
+
+/* Who is the first one, and whose messages the broker takes no more. */
+static void who_hears_nothing_begins_anew(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    model.slow = true;
+    ask(&a);
+    model.drops[model.consumer[0]] = true;
+    model.slow = false;
+    model_deliver();
+    settle();
+    pass_ms(60000);
+    assert_int_equal(answer(&a), SNIB__DONE);
+    give_back(&a);
+    is_left_free();
+}
+
+/* A message of a consumer that has gone is not taken for one of the next one's. */
+static void what_comes_for_a_former_consumer_closes_the_channel(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    granted(&a);
+    int chan = model.consumer[0];
+    (void)model_delivers(chan, "messages-1", model.queue);
+    model_content(chan, NULL, "snib1 seed", 10);
+    settle();
+    assert_int_equal(answer(&a), SNIB__DONE); /* and the loss is told */
+    assert_false(model.open[chan]);
+}
+
 static void what_was_not_had_for_an_hour_is_asked_for(void **state)
 {
     (void)state;
@@ -283,6 +349,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_known_queue_is_not_asked_for_and_its_channel_is_kept),
+        CASE(a_channel_is_kept_when_the_release_is_confirmed),
+        CASE(who_hears_nothing_begins_anew),
+        CASE(what_comes_for_a_former_consumer_closes_the_channel),
         CASE(what_was_not_had_for_an_hour_is_asked_for),
         CASE(a_try_asks_for_a_known_queue_too),
         CASE(who_is_given_nothing_is_told_that_it_waits),

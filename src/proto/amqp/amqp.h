@@ -91,7 +91,9 @@ struct snib__amqp_method {
     uint16_t channel_max, heartbeat_s;        /* TUNE */
     uint32_t frame_max;
     uint32_t messages, consumers; /* DECLARE_OK */
-    bool answers; /* DELIVER: to a consumer of answers (put_consume) */
+    /* DELIVER: to a consumer of answers; else to which one (put_consume). */
+    bool answers;
+    uint32_t consumer;
     uint64_t tag; /* DELIVER, ACK, NACK */
 };
 
@@ -140,13 +142,15 @@ void snib__amqp_put_declare(struct snib__buf *, uint16_t channel,
 #define SNIB__AMQP_ALL "amq.fanout"
 void snib__amqp_put_bind(struct snib__buf *, uint16_t channel,
                          const char *queue);
-/* answers: what others send to this channel's own SNIB__AMQP_REPLIES; it is not
- * to be acknowledged. */
+/* consumer: its number on this channel, under which its messages are told (DELIVER).
+ * 0: one of answers, which are not to be acknowledged: what others send to this
+ * channel's own SNIB__AMQP_REPLIES, or to a queue. */
 #define SNIB__AMQP_REPLIES "amq.rabbitmq.reply-to"
 void snib__amqp_put_consume(struct snib__buf *, uint16_t channel,
-                            const char *queue, bool answers);
-/* The consumer of messages goes; what it was delivered stays with the channel. */
-void snib__amqp_put_cancel(struct snib__buf *, uint16_t channel);
+                            const char *queue, uint32_t consumer);
+/* A consumer goes; what it was delivered stays with the channel. */
+void snib__amqp_put_cancel(struct snib__buf *, uint16_t channel,
+                           uint32_t consumer);
 /* Each consumer that comes on this channel is delivered so many messages that are
  * not acknowledged; 0: there is no bound. */
 void snib__amqp_put_qos(struct snib__buf *, uint16_t channel, uint16_t count);

@@ -68,6 +68,34 @@ bool snib__mq_channel_open(struct snib__mq *z, snib_instant now,
     return true;
 }
 
+void snib__mq_channel_consume(struct snib__mq *z, snib_instant now,
+                              struct mq_channel *channel, const char *queue)
+{
+    snib__amqp_put_consume(snib__mq_out(z), channel->number, queue,
+                           ++channel->consumer);
+    snib__mq_channel_asks(z, now, channel, 1);
+}
+
+void snib__mq_channel_hear(struct snib__mq *z, snib_instant now,
+                           struct mq_channel *channel, const char *queue)
+{
+    snib__amqp_put_consume(snib__mq_out(z), channel->number, queue, 0);
+    snib__mq_channel_asks(z, now, channel, 1);
+}
+
+void snib__mq_channel_confirms(struct snib__mq *z, snib_instant now,
+                               struct mq_channel *channel)
+{
+    snib__amqp_put_plain(snib__mq_out(z), channel->number, SNIB__AMQP_CONFIRM);
+    snib__mq_channel_asks(z, now, channel, 1);
+    channel->confirms = true;
+}
+
+bool snib__mq_channel_is_confirmed(const struct mq_channel *channel)
+{
+    return channel->confirms && channel->confirmed == channel->published;
+}
+
 void snib__mq_channel_asks(struct snib__mq *z, snib_instant now,
                            struct mq_channel *channel, uint32_t answers)
 {
@@ -147,6 +175,7 @@ void snib__mq_publish(struct snib__mq *z, struct mq_channel *channel,
         return;
     }
     snib__amqp_put_publish(snib__mq_out(z), channel->number, &message);
+    channel->published += channel->confirms;
 }
 
 /* -- heard ----------------------------------------------------------------------- */
@@ -222,6 +251,7 @@ static void channel_method(struct snib__mq *z, snib_instant now, uint16_t n,
         coming->channel = n;
         coming->headed = false;
         coming->answers = m->answers;
+        coming->consumer = m->consumer;
         coming->tag = m->tag;
         snib__buf_clear(&coming->body);
     }
@@ -231,7 +261,23 @@ static void channel_method(struct snib__mq *z, snib_instant now, uint16_t n,
     if (channel_is_answer(m->id)) {
         channel_answered(z, channel, 1);
     }
+    if (m->id == SNIB__AMQP_ACK && m->tag > channel->confirmed) {
+        channel->confirmed = m->tag;
+    }
     channel->heard(z, now, channel, &heard);
+}
+
+/* It is of a consumer that had gone, or of none of ours: the broker gives it to the
+ * next one when the channel is closed. */
+static void channel_strange(struct snib__mq *z, snib_instant now,
+                            struct mq_channel *channel)
+{
+    static const struct mq_heard strange = {
+        .lost = true,
+        .err = SNIB_ERR_LOST,
+        .text = "the broker has sent a message to a consumer that had gone"};
+    snib__mq_channel_drop(z, now, channel);
+    channel->heard(z, now, channel, &strange);
 }
 
 /* The message is whole. One that was returned has no tag: that was told. */
@@ -246,8 +292,13 @@ static void channel_message(struct snib__mq *z, snib_instant now)
         .size = snib__buf_size(&coming->body),
         .reply_to = coming->reply_to};
     coming->channel = 0;
-    if (channel && !channel->closing && coming->tag) {
+    if (!channel || channel->closing || !coming->tag) {
+        return;
+    }
+    if (coming->answers || coming->consumer == channel->consumer) {
         channel->heard(z, now, channel, &heard);
+    } else {
+        channel_strange(z, now, channel);
     }
 }
 

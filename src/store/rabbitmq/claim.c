@@ -286,7 +286,10 @@ static void claim_method(struct snib__mq *z, snib_instant now,
         }
         break;
     case SNIB__AMQP_ACK:
-        if (c->stage == MQ_JOINS) {
+        if (c->stage == MQ_FREES && c->lean &&
+            snib__mq_channel_is_confirmed(&c->channel)) {
+            snib__mq_end_freed(z, now, c, 0);
+        } else if (c->stage == MQ_JOINS) {
             snib__heap_remove(&z->alarms, &c->timer);
             snib__mq_claim_consume(z, now, c);
         }
@@ -296,6 +299,7 @@ static void claim_method(struct snib__mq *z, snib_instant now,
         break;
     case SNIB__AMQP_CANCEL:
     case SNIB__AMQP_RETURN:
+        snib__mq_lean_forget(z, c);
         snib__mq_claim_lost(z, now, c, &gone);
         break;
     default:
@@ -349,9 +353,16 @@ static void claim_alarm(struct snib__mq *z, snib_instant now,
             snib__mq_try_waits(z, now, c);
         } else if (c->step) {
             c->step->told->queued(z, now, c->step, MQ_NOT_KNOWN);
+        } else {
+            c->quiet = true;
         }
         break;
-    case MQ_LEARNS:
+    case MQ_LEARNS: /* on another channel, if this one takes nothing any more */
+        if (snib__mq_lean_again(z, now, c)) {
+            break;
+        }
+        snib__mq_claim_probe(z, now, c);
+        break;
     case MQ_OUTWAITS:
         snib__mq_claim_probe(z, now, c);
         break;

@@ -112,8 +112,7 @@ void snib__mq_claim_consume(struct snib__mq *z, snib_instant now,
                             struct mq_claim *c)
 {
     c->stage = MQ_CONSUMES;
-    snib__amqp_put_consume(snib__mq_out(z), c->channel.number, c->queue, false);
-    snib__mq_channel_asks(z, now, &c->channel, 1);
+    snib__mq_channel_consume(z, now, &c->channel, c->queue);
 }
 
 void snib__mq_claim_join(struct snib__mq *z, snib_instant now,

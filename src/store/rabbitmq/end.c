@@ -16,18 +16,6 @@ static void end_close(struct snib__mq *z, snib_instant now, struct mq_claim *c)
     snib__mq_channel_close(z, now, &c->channel);
 }
 
-/* A lean one has no credit for its message to come back: that was sent when the end
- * of the channel, which comes behind it, is confirmed. */
-static void end_frees(struct snib__mq *z, snib_instant now, struct mq_claim *c)
-{
-    if (c->lean) {
-        end_close(z, now, c);
-    } else {
-        c->stage = MQ_FREES;
-        snib__heap_set(&z->alarms, &c->timer, snib__mq_claim_patience(z, now));
-    }
-}
-
 void snib__mq_claim_end(struct snib__mq *z, snib_instant now,
                         struct mq_claim *c)
 {
@@ -42,7 +30,8 @@ void snib__mq_claim_end(struct snib__mq *z, snib_instant now,
         end_close(z, now, c);
     } else if (!snib__mq_lean_leave(z, now, c)) {
         (void)snib__mq_claim_send(z, now, c, MQ_FREE); /* it needs no token */
-        end_frees(z, now, c);
+        c->stage = MQ_FREES;
+        snib__heap_set(&z->alarms, &c->timer, snib__mq_claim_patience(z, now));
     }
 }
 
@@ -58,7 +47,8 @@ void snib__mq_claim_refuse(struct snib__mq *z, snib_instant now,
     }
 }
 
-/* The message FREE stays, for who comes next; those that it ends go. */
+/* The message FREE has come back, or was confirmed: a lean one has no credit for it. It
+ * stays, for who comes next; those that it ends go. */
 void snib__mq_end_freed(struct snib__mq *z, snib_instant now,
                         struct mq_claim *c, uint64_t tag)
 {

@@ -11,16 +11,23 @@
  * all the time, the HELD that it holds by and the one before it, at first the FREE
  * that it found.
  *
+ * Each consumer has a tag of its own: the broker's leader may change before it has said
+ * that an acknowledgement was applied, and then hears it once more. And the channel is
+ * kept only when FREE was confirmed: a broker keeps the order of what is published on a
+ * channel, and takes nothing behind a message that it has lost.
+ *
  * All three go in one write. The broker may make the next consumer active before it
  * has put the FREE into the queue: it puts messages there after what consumers say
  * (rabbit_fifo_client.erl: enqueue has the priority `low`). But FREE has come to the
  * queue's leader before that, and messages are put into the queue in the order in
  * which they came there. So whatever the next one sends lies behind it, and it is not
  * granted the lock before it was given FREE. (What a broker that is killed in that
- * moment has on its disk may be the acknowledgement without the FREE. Nobody holds
- * then, and the next token is above by the clock.)
+ * moment has on its disk may be the acknowledgement without the FREE, and so may what
+ * the queue's next leader has. Nobody holds then, and the next token is above by the
+ * clock.)
  *
- * Who is not that far, or has no second message, is closed as others are (end.c).
+ * Who is not that far, or has no second message, is closed as others are (end.c), when
+ * its FREE is confirmed: the end of a channel may overtake what was published on it.
  *
  * THE BOUND. A renewal acknowledges the older message behind its own, so that this
  * can come back. Before the grant messages are acknowledged that say nothing any more.
@@ -64,6 +71,7 @@ bool snib__mq_lean_open(struct snib__mq *z, snib_instant now,
         }
         snib__amqp_put_qos(snib__mq_out(z), c->channel.number, LEAN_CREDIT);
         snib__mq_channel_asks(z, now, &c->channel, 1);
+        snib__mq_channel_confirms(z, now, &c->channel);
     }
     c->lean = c->alone = true;
     return true;
@@ -113,6 +121,21 @@ bool snib__mq_lean_clear(struct snib__mq *z, snib_instant now,
     return false;
 }
 
+bool snib__mq_lean_again(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c)
+{
+    if (!c->lean) {
+        return false;
+    }
+    lean_rejoin(z, now, c);
+    return true;
+}
+
+void snib__mq_lean_forget(struct snib__mq *z, const struct mq_claim *c)
+{
+    z->known[c->hash % MQ_KNOWN].at.ns = 0;
+}
+
 bool snib__mq_lean_missed(struct snib__mq *z, snib_instant now,
                           struct mq_claim *c, const struct mq_heard *heard)
 {
@@ -120,7 +143,7 @@ bool snib__mq_lean_missed(struct snib__mq *z, snib_instant now,
         !snib__mq_is_ready(&z->session)) {
         return false;
     }
-    z->known[c->hash % MQ_KNOWN].at.ns = 0;
+    snib__mq_lean_forget(z, c);
     lean_rejoin(z, now, c);
     return true;
 }
@@ -137,25 +160,31 @@ bool snib__mq_lean_leave(struct snib__mq *z, snib_instant now,
     c->stage = MQ_LEAVES;
     snib__heap_set(&z->alarms, &c->timer, snib__mq_claim_patience(z, now));
     (void)snib__mq_claim_send(z, now, c, MQ_FREE); /* it needs no token */
-    snib__amqp_put_cancel(snib__mq_out(z), c->channel.number);
+    snib__amqp_put_cancel(snib__mq_out(z), c->channel.number,
+                          c->channel.consumer);
     snib__amqp_put_ack(snib__mq_out(z), c->channel.number, last, true);
     snib__mq_channel_asks(z, now, &c->channel, 1);
     return true;
 }
 
-/* What was delivered meanwhile goes on when the channel is closed; so it is also
- * where its queue was removed. */
+/* Its consumer is gone, and FREE is there: else the broker would take nothing any more
+ * that is published on this channel, since it keeps an order. What was delivered
+ * meanwhile goes on when the channel is closed; so it is also where its queue was
+ * removed. */
 void snib__mq_lean_heard(struct snib__mq *z, snib_instant now,
                          struct mq_claim *c, const struct mq_heard *heard)
 {
-    const struct snib__amqp_method *m = heard->method;
-    bool left = m && m->id == SNIB__AMQP_CANCEL_OK;
-    if (left && !c->stray) {
-        snib__mq_pool_put(z, &c->channel);
+    uint32_t id = heard->method ? heard->method->id : 0;
+    if (heard->lost || id == SNIB__AMQP_NACK) {
+        snib__mq_claim_over(z, now, c, true);
+        return;
     }
-    if (left || heard->lost) {
-        snib__mq_claim_over(z, now, c, heard->lost);
-    } else {
-        c->stray = true;
+    c->gone = c->gone || id == SNIB__AMQP_CANCEL_OK;
+    c->stray = c->stray || (id != SNIB__AMQP_CANCEL_OK && id != SNIB__AMQP_ACK);
+    if (c->gone && snib__mq_channel_is_confirmed(&c->channel)) {
+        if (!c->stray) {
+            snib__mq_pool_put(z, &c->channel);
+        }
+        snib__mq_claim_over(z, now, c, false);
     }
 }

@@ -59,15 +59,29 @@ typedef void mq_heard_fn(struct snib__mq *, snib_instant now,
                          struct mq_channel *, const struct mq_heard *);
 
 struct mq_channel {
-    uint16_t number; /* 0: it is not open */
-    bool closing;    /* we have closed it: what comes is not told */
-    uint32_t due;    /* answers */
+    uint16_t number;   /* 0: it is not open */
+    bool closing;      /* we have closed it: what comes is not told */
+    uint32_t due;      /* answers */
+    uint32_t consumer; /* the last one that began here; 0: none has */
+    bool confirms;     /* what is published is confirmed: */
+    uint64_t published, confirmed; /* so much was, and up to here */
     mq_heard_fn *heard;
 };
 
 struct snib__buf *snib__mq_out(struct snib__mq *);
 /* The connection is to be cut at the end of the step. */
 void snib__mq_leave(struct snib__mq *, snib_err, const char *text, bool barred);
+/* Consume from a queue. Each consumer of messages has a number of its own, since what
+ * a broker keeps for one may come again: an acknowledgement of a former one's first
+ * message would be one of this one's. */
+void snib__mq_channel_consume(struct snib__mq *, snib_instant now,
+                              struct mq_channel *, const char *queue);
+void snib__mq_channel_hear(struct snib__mq *, snib_instant now,
+                           struct mq_channel *, const char *queue);
+/* From now on what is published here is confirmed. Is the last message? */
+void snib__mq_channel_confirms(struct snib__mq *, snib_instant now,
+                               struct mq_channel *);
+bool snib__mq_channel_is_confirmed(const struct mq_channel *);
 /* False: there is no number free. */
 bool snib__mq_channel_open(struct snib__mq *, snib_instant now,
                            struct mq_channel *, mq_heard_fn *);
@@ -147,6 +161,7 @@ struct mq_session {
     struct mq_coming {
         uint16_t channel; /* 0: none */
         bool headed, answers;
+        uint32_t consumer;
         uint64_t tag, size;
         char reply_to[SNIB__AMQP_SHORT + 1];
         struct snib__buf body;
@@ -218,6 +233,8 @@ struct mq_claim {
     bool hears;   /* answers */
     bool lean;    /* its queue was known (lean.c) */
     bool stray;   /* LEAVES: something was delivered all the same */
+    bool gone;    /* … its consumer is */
+    bool quiet;   /* WAITS: nothing has come, and nobody was there to be told */
     struct mq_message last; /* that message */
     snib_instant sent;      /* … was sent then */
     snib_instant seeded;    /* its last SEED was */
@@ -308,6 +325,12 @@ void snib__mq_lean_remember(struct snib__mq *, snib_instant now,
  * False: it cannot get back what it sends, and was begun anew. */
 bool snib__mq_lean_clear(struct snib__mq *, snib_instant now,
                          struct mq_claim *);
+/* No answer has come: it is begun anew, on a channel without a bound. False: it is on
+ * such a one. */
+bool snib__mq_lean_again(struct snib__mq *, snib_instant now,
+                         struct mq_claim *);
+/* Its queue is not known any more. */
+void snib__mq_lean_forget(struct snib__mq *, const struct mq_claim *);
 /* Its channel is no more. False: for another reason than that its queue is not
  * there, after which it is begun anew. */
 bool snib__mq_lean_missed(struct snib__mq *, snib_instant now,
