@@ -183,6 +183,25 @@ static void who_is_given_nothing_is_told_that_it_waits(void **state)
     assert_int_equal(model.declared, 0);
 }
 
+/* It had nobody who waited with it when that would have been told. */
+static void so_is_who_comes_back_to_it(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    another_consumes();
+    a.limit = snib__after(now, snib__ms(100));
+    ask(&a);
+    pass_ms(110);
+    assert_int_equal(answer(&a), SNIB__UNKNOWN);
+    pass_ms(110);
+    a = request(SNIB__ACQUIRE, 1);
+    ask(&a);
+    assert_int_equal(answer(&a), SNIB__QUEUED);
+    cancelled(&a);
+    model_leave(MODEL_OTHER);
+}
+
 /* An operator has removed it: also one that tries once hears nothing of that. */
 static void a_queue_that_is_not_there_is_made(void **state)
 {
@@ -216,6 +235,35 @@ static void a_queue_that_was_not_there_is_forgotten(void **state)
     ask(&b);
     assert_int_equal(answer(&b), SNIB__NOT_APPLIED);
     assert_int_equal(model.opened, 2);
+}
+
+/* Nor is one that was removed while it was held. */
+static void so_is_one_that_was_removed(void **state)
+{
+    (void)state;
+    for (int returned = 0; returned < 2; returned++) {
+        struct snib__request a = request(SNIB__ACQUIRE, 1);
+        struct snib__request renew = request(SNIB__RENEW, 1);
+        sections(2);
+        granted(&a);
+        renew.token = a.token;
+        model.returns = returned;
+        if (returned) {
+            ask(&renew);
+            assert_int_equal(answer(&renew), SNIB__NO);
+        } else {
+            model_say(model.consumer[0], SNIB__AMQP_CANCEL);
+            settle();
+        }
+        model.returns = false;
+        empty();
+        *model.queue = 0;
+        model.opened = 0;
+        a = request(SNIB__ACQUIRE, 2);
+        granted(&a);
+        assert_int_equal(model.opened, 1);
+        give_back(&a);
+    }
 }
 
 /* -- given back ------------------------------------------------------------------- */
@@ -269,6 +317,15 @@ static void so_it_is_where_its_channel_is_lost(void **state)
     assert_int_equal(model_count("free"), 2);
 }
 
+static void confirms_up_to(int chan, uint64_t message)
+{
+    uint64_t published = model.published[chan];
+    model.published[chan] = message;
+    model_confirm(chan);
+    model.published[chan] = published;
+    settle();
+}
+
 /* Its renewal has not come back, so that its FREE cannot: that is confirmed, and then
  * the channel is closed. */
 static void so_it_is_where_the_channel_is_to_be_closed(void **state)
@@ -287,8 +344,12 @@ static void so_it_is_where_the_channel_is_to_be_closed(void **state)
         pass_ms(1100);
         assert_int_equal(answer(&renew), SNIB__UNKNOWN);
         model.unconfirmed = lost;
+        uint64_t before = model.published[model.consumer[0]];
         ask(&release);
         assert_int_equal(answer(&release), SNIB__PENDING);
+        if (lost) { /* that of the renewal comes late */
+            confirms_up_to(model.consumer[0], before);
+        }
         assert_int_equal(model.consumers, lost);
         assert_int_equal(model_count("free"), 1);
         model.slow = model.late_ends = model.unconfirmed = false;
@@ -398,8 +459,10 @@ int main(void)
         CASE(what_was_not_had_for_an_hour_is_asked_for),
         CASE(a_try_asks_for_a_known_queue_too),
         CASE(who_is_given_nothing_is_told_that_it_waits),
+        CASE(so_is_who_comes_back_to_it),
         CASE(a_queue_that_is_not_there_is_made),
         CASE(a_queue_that_was_not_there_is_forgotten),
+        CASE(so_is_one_that_was_removed),
         CASE(the_message_free_lies_there_before_its_consumer_goes),
         CASE(a_cut_before_the_end_is_confirmed_has_it_said_again),
         CASE(so_it_is_where_its_channel_is_lost),
