@@ -113,6 +113,97 @@ static void who_hears_nothing_begins_anew(void **state)
     is_left_free();
 }
 
+/* It has sent its own message to a broker that does not read just then. */
+static void meets_a_broker_that_stands_still(struct snib__request *a)
+{
+    model.slow = true;
+    ask(a);
+    another_consumes();
+    model.slow = false;
+    model_deliver();
+    mute = true;
+    settle();
+    pass_ms(2500);
+    assert_int_equal(answer(a), SNIB__UNKNOWN);
+    *a = request(SNIB__ACQUIRE, a->id[0]);
+    ask(a);
+}
+
+/* Else its message would lie there, and the next one wait for that lease. */
+static void
+who_meets_a_broker_that_stands_still_keeps_its_position(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request b = request(SNIB__ACQUIRE, 2);
+    sections(1);
+    granted(&b);
+    give_back(&b);
+    model.declared = 0;
+    meets_a_broker_that_stands_still(&a);
+    mute = false;
+    settle();
+    assert_int_equal(answer(&a), SNIB__DONE);
+    assert_true(a.token > b.token);
+    assert_int_equal(model.declared, 0);
+    assert_int_equal(model_count("free"), 1); /* the last token, kept */
+    assert_int_equal(model.consumers, 2);
+    model_uncount(MODEL_OTHER);
+    give_back(&a);
+    is_left_free();
+}
+
+/* It speaks, but will take nothing until the alarm is over. */
+static void so_does_who_meets_one_with_an_alarm(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    meets_a_broker_that_stands_still(&a);
+    size_t begun = model_method(0, SNIB__AMQP_BLOCKED);
+    snib__amqp_put_short(&model_out, "low on memory");
+    model_end(begun);
+    settle();
+    pass_ms(2500);
+    model_say(0, SNIB__AMQP_UNBLOCKED);
+    mute = false;
+    settle();
+    comes_in(&a);
+    assert_int_equal(model.declared, 0);
+    model_uncount(MODEL_OTHER);
+    give_back(&a);
+    is_left_free();
+}
+
+/* It took the message, and did not say so in time. */
+static void who_begins_anew_says_that_its_message_is_over(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    model.slow = true;
+    ask(&a);
+    another_consumes();
+    model.unconfirmed = true;
+    model.slow = false;
+    model_deliver();
+    model.slow = true;
+    settle();
+    assert_int_equal(model_count("held"), 1);
+    pass_ms(2500);
+    assert_int_equal(model.declared, 1);
+    assert_int_equal(model.consumer[0], MODEL_OTHER);
+    assert_int_equal(model_count("free"), 2);
+    model.unconfirmed = model.slow = false;
+    model_leave(MODEL_OTHER);
+    settle();
+    a = request(SNIB__ACQUIRE, 1);
+    ask(&a);
+    comes_in(&a);
+    give_back(&a);
+    is_left_free();
+}
+
 /* A message of a consumer that has gone is not taken for one of the next one's: not
  * acknowledged, and who holds there hears that it has lost it. */
 static void what_comes_for_a_former_consumer_closes_the_channel(void **state)
@@ -455,6 +546,9 @@ int main(void)
         CASE(a_channel_is_kept_when_the_release_is_confirmed),
         CASE(where_it_is_not_the_channel_is_closed),
         CASE(who_hears_nothing_begins_anew),
+        CASE(who_meets_a_broker_that_stands_still_keeps_its_position),
+        CASE(so_does_who_meets_one_with_an_alarm),
+        CASE(who_begins_anew_says_that_its_message_is_over),
         CASE(what_comes_for_a_former_consumer_closes_the_channel),
         CASE(what_was_not_had_for_an_hour_is_asked_for),
         CASE(a_try_asks_for_a_known_queue_too),

@@ -150,9 +150,9 @@ static void claim_stray(struct snib__mq *z, snib_instant now,
 }
 
 /* What is kept until the grant is what may say who holds, and with which token. A
- * lean one keeps by its own message what that outdoes (lean.c). */
+ * lean one keeps by its own HELD what that outdoes (lean.c). */
 static void claim_keep(struct snib__mq *z, snib_instant now, struct mq_claim *c,
-                       const struct mq_seen *seen, bool own)
+                       const struct mq_seen *seen)
 {
     static const struct mq_heard full = {
         .lost = true,
@@ -166,7 +166,8 @@ static void claim_keep(struct snib__mq *z, snib_instant now, struct mq_claim *c,
         snib__mq_claim_lost(z, now, c, &full);
         return;
     }
-    bool keeps = c->lean && own;
+    bool keeps = c->lean && seen->says.kind == MQ_HELD &&
+                 seen->says.id[0] == c->id[0] && seen->says.id[1] == c->id[1];
     for (uint64_t tag; !keeps && (tag = snib__mq_view_prune(&c->view));) {
         snib__mq_claim_ack(z, now, c, tag);
     }
@@ -187,7 +188,7 @@ static void claim_message(struct snib__mq *z, snib_instant now,
         c->learned = true;
     }
     if (before) {
-        claim_keep(z, now, c, &seen, own);
+        claim_keep(z, now, c, &seen);
     } else if (own && c->stage == MQ_HOLDS) {
         claim_renewed(z, now, c, seen.tag);
     } else if (own && c->stage == MQ_FREES) {
@@ -358,10 +359,9 @@ static void claim_alarm(struct snib__mq *z, snib_instant now,
         }
         break;
     case MQ_LEARNS: /* on another channel, if this one takes nothing any more */
-        if (snib__mq_lean_again(z, now, c)) {
-            break;
+        if (!snib__mq_lean_again(z, now, c)) {
+            snib__mq_claim_probe(z, now, c);
         }
-        snib__mq_claim_probe(z, now, c);
         break;
     case MQ_OUTWAITS:
         snib__mq_claim_probe(z, now, c);

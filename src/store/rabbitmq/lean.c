@@ -33,7 +33,8 @@
  * can come back. Before the grant messages are acknowledged that say nothing any more.
  * Where two of others stay, a message of its own could not come back: two holders in
  * a row have died. Then it is begun anew, as a claim without a bound; its position
- * among those who wait is lost. */
+ * among those who wait is lost. So it is where the broker takes nothing any more that
+ * is published on its channel. */
 #include "store/rabbitmq/rabbitmq_i.h"
 
 enum { LEAN_CREDIT = 2, LEAN_KNOWN_MS = 3600000 };
@@ -79,6 +80,21 @@ bool snib__mq_lean_open(struct snib__mq *z, snib_instant now,
 
 /* -- begun anew ------------------------------------------------------------------- */
 
+/* A HELD that it has sent may come to lie there, and whoever comes before it would
+ * wait for that lease. What it says later has a higher number. */
+static void lean_free_own(struct snib__mq *z, snib_instant now,
+                          struct mq_claim *c, int64_t token)
+{
+    const struct mq_message says = {.kind = MQ_FREE,
+                                    .id = {c->id[0], c->id[1]},
+                                    .token = token,
+                                    .serial = ++z->serial};
+    const struct snib__amqp_message to = {.queue = c->queue,
+                                          .may_vanish = true};
+    snib__mq_publish(z, &c->channel, &says, NULL, 0, &to);
+    snib__mq_channel_asks(z, now, &c->channel, 0);
+}
+
 /* It asks for its queue on a channel without a bound. What it has sent may lie there:
  * `wrote` stays. */
 static void lean_rejoin(struct snib__mq *z, snib_instant now,
@@ -88,6 +104,7 @@ static void lean_rejoin(struct snib__mq *z, snib_instant now,
         .lost = true,
         .err = SNIB_ERR_LOST,
         .text = "this connection has no channel left"};
+    int64_t token = snib__mq_view_token(&c->view, 0);
     snib__heap_remove(&z->alarms, &c->timer);
     snib__mq_channel_drop(z, now, &c->channel);
     snib__mq_view_free(&c->view);
@@ -97,6 +114,9 @@ static void lean_rejoin(struct snib__mq *z, snib_instant now,
     z->joining += !c->joining;
     c->joining = true;
     if (snib__mq_channel_open(z, now, &c->channel, snib__mq_claim_heard)) {
+        if (c->wrote) {
+            lean_free_own(z, now, c, token);
+        }
         snib__mq_claim_join(z, now, c);
     } else {
         snib__mq_claim_lost(z, now, c, &none);
@@ -121,10 +141,18 @@ bool snib__mq_lean_clear(struct snib__mq *z, snib_instant now,
     return false;
 }
 
+/* The broker speaks, but does not take what is published there. One that stands still
+ * takes it later; so does one with an alarm. */
+static bool lean_is_deaf(const struct snib__mq *z, const struct mq_claim *c)
+{
+    return !snib__mq_channel_is_confirmed(&c->channel) &&
+           z->session.heard.ns > c->sent.ns && !*z->session.blocked;
+}
+
 bool snib__mq_lean_again(struct snib__mq *z, snib_instant now,
                          struct mq_claim *c)
 {
-    if (!c->lean) {
+    if (!c->lean || !lean_is_deaf(z, c)) {
         return false;
     }
     lean_rejoin(z, now, c);

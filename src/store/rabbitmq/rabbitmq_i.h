@@ -326,7 +326,7 @@ void snib__mq_lean_remember(struct snib__mq *, snib_instant now,
 bool snib__mq_lean_clear(struct snib__mq *, snib_instant now,
                          struct mq_claim *);
 /* No answer has come: it is begun anew, on a channel without a bound. False: it is on
- * such a one. */
+ * such a one, or its own takes messages still. */
 bool snib__mq_lean_again(struct snib__mq *, snib_instant now,
                          struct mq_claim *);
 /* Its queue is not known any more. */
