@@ -175,6 +175,42 @@ static void those_that_are_kept_are_used_before_numbers_run_out(void **state)
     snib__buf_free(&rows);
 }
 
+static void confirms_up_to(int chan, uint64_t message)
+{
+    uint64_t published = model.published[chan];
+    model.published[chan] = message;
+    model_confirm(chan);
+    model.published[chan] = published;
+    settle();
+}
+
+/* What the broker says of messages of before is not said of the one that is to wake a
+ * queue: a consumer that came sooner would close the connection. */
+static void on_one_that_is_kept_a_new_queue_is_waited_for(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    a.acquire.may_queue = false;
+    model.wishes.channels = 2;
+    sections(2);
+    int chan = kept();
+    uint64_t before = model.published[chan];
+    empty();
+    *model.queue = 0;
+    model.unconfirmed = true;
+    ask(&a);
+    assert_int_equal(kept(), 0);
+    assert_int_equal(model.declared, 1);
+    confirms_up_to(chan, before);
+    assert_int_equal(model.consumers, 0);
+    pass_ms(250); /* one more was sent meanwhile: the first one will do */
+    confirms_up_to(chan, before + 1);
+    assert_int_equal(answer(&a), SNIB__DONE);
+    assert_int_equal(model.consumers, 1);
+    model.unconfirmed = false;
+    give_back(&a);
+}
+
 static void many_at_once_keep_no_more_than_a_few(void **state)
 {
     (void)state;
@@ -220,6 +256,7 @@ int main(void)
         CASE(a_message_that_it_is_over_comes_through),
         CASE(a_channel_that_is_lost_is_not_kept),
         CASE(those_that_are_kept_are_used_before_numbers_run_out),
+        CASE(on_one_that_is_kept_a_new_queue_is_waited_for),
         CASE(many_at_once_keep_no_more_than_a_few),
     };
     return RUN(tests);

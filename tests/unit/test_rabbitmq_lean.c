@@ -175,14 +175,12 @@ static void so_does_who_meets_one_with_an_alarm(void **state)
     is_left_free();
 }
 
-/* It took the message, and did not say so in time. */
-static void who_begins_anew_says_that_its_message_is_over(void **state)
+/* The broker took its message, and did not say so in time. */
+static void begins_anew_behind_another(struct snib__request *a)
 {
-    (void)state;
-    struct snib__request a = request(SNIB__ACQUIRE, 1);
     sections(2);
     model.slow = true;
-    ask(&a);
+    ask(a);
     another_consumes();
     model.unconfirmed = true;
     model.slow = false;
@@ -193,8 +191,15 @@ static void who_begins_anew_says_that_its_message_is_over(void **state)
     pass_ms(2500);
     assert_int_equal(model.declared, 1);
     assert_int_equal(model.consumer[0], MODEL_OTHER);
-    assert_int_equal(model_count("free"), 2);
     model.unconfirmed = model.slow = false;
+}
+
+static void who_begins_anew_says_that_its_message_is_over(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    begins_anew_behind_another(&a);
+    assert_int_equal(model_count("free"), 2);
     model_leave(MODEL_OTHER);
     settle();
     a = request(SNIB__ACQUIRE, 1);
@@ -202,6 +207,47 @@ static void who_begins_anew_says_that_its_message_is_over(void **state)
     comes_in(&a);
     give_back(&a);
     is_left_free();
+}
+
+static void who_begins_anew_can_give_up_though_it_is_not_its_turn(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    begins_anew_behind_another(&a);
+    cancelled(&a);
+    assert_int_equal(model.consumers, 1);
+    model_leave(MODEL_OTHER);
+}
+
+/* That its FREE is there does not say that its queue takes consumers. */
+static void
+who_begins_anew_does_not_consume_before_its_queue_is_there(void **state)
+{
+    (void)state;
+    const struct snib__mq *z = (const void *)store;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    model.slow = true;
+    ask(&a);
+    int chan = model.consumer[0];
+    model.drops[chan] = true;
+    model.slow = false;
+    model_deliver();
+    settle();
+    pass_ms(1500);
+    mute = true;
+    pass_ms(1000);
+    size_t sent = snib__buf_size(&out.conn[0]->out);
+    assert_int_not_equal(z->channel_at, chan);
+    model.published[z->channel_at] = 1;
+    model_confirm(z->channel_at);
+    settle();
+    assert_int_equal(snib__buf_size(&out.conn[0]->out), sent);
+    mute = false;
+    a = request(SNIB__ACQUIRE, 1);
+    ask(&a);
+    comes_in(&a);
+    give_back(&a);
 }
 
 /* A message of a consumer that has gone is not taken for one of the next one's: not
@@ -549,6 +595,8 @@ int main(void)
         CASE(who_meets_a_broker_that_stands_still_keeps_its_position),
         CASE(so_does_who_meets_one_with_an_alarm),
         CASE(who_begins_anew_says_that_its_message_is_over),
+        CASE(who_begins_anew_can_give_up_though_it_is_not_its_turn),
+        CASE(who_begins_anew_does_not_consume_before_its_queue_is_there),
         CASE(what_comes_for_a_former_consumer_closes_the_channel),
         CASE(what_was_not_had_for_an_hour_is_asked_for),
         CASE(a_try_asks_for_a_known_queue_too),

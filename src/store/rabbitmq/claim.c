@@ -208,8 +208,15 @@ static void claim_wake(struct snib__mq *z, snib_instant now, struct mq_claim *c)
                          SNIB__AMQP_CONFIRM);
     snib__mq_channel_asks(z, now, &c->channel, 1);
     snib__mq_claim_seed(z, now, c);
+    c->woken = c->woken ? c->woken : c->channel.published;
     snib__heap_set(&z->alarms, &c->timer,
                    snib__after(now, snib__ms(CLAIM_GRACE_MS)));
+}
+
+/* Is that message there, or only one that was sent before on a channel that confirms? */
+static bool claim_is_woken(const struct mq_claim *c)
+{
+    return c->seeded.ns && c->channel.confirmed >= c->woken;
 }
 
 /* Where nothing is ready somebody holds, or nothing is there at all: a message of
@@ -287,10 +294,10 @@ static void claim_method(struct snib__mq *z, snib_instant now,
         }
         break;
     case SNIB__AMQP_ACK:
-        if (c->stage == MQ_FREES && c->lean &&
+        if (c->stage == MQ_FREES &&
             snib__mq_channel_is_confirmed(&c->channel)) {
             snib__mq_end_freed(z, now, c, 0);
-        } else if (c->stage == MQ_JOINS) {
+        } else if (c->stage == MQ_JOINS && claim_is_woken(c)) {
             snib__heap_remove(&z->alarms, &c->timer);
             snib__mq_claim_consume(z, now, c);
         }

@@ -47,7 +47,8 @@ void snib__mq_claim_refuse(struct snib__mq *z, snib_instant now,
     }
 }
 
-/* The message FREE has come back, or was confirmed: a lean one has no credit for it. It
+/* The message FREE has come back, or was confirmed (lean.c): who has no credit, or not its turn, does not
+ * get it. It
  * stays, for who comes next; those that it ends go. */
 void snib__mq_end_freed(struct snib__mq *z, snib_instant now,
                         struct mq_claim *c, uint64_t tag)

@@ -96,7 +96,8 @@ static void lean_free_own(struct snib__mq *z, snib_instant now,
 }
 
 /* It asks for its queue on a channel without a bound. What it has sent may lie there:
- * `wrote` stays. */
+ * `wrote` stays; and where it is not its turn when it gives up, its FREE does not come
+ * back, but is confirmed. */
 static void lean_rejoin(struct snib__mq *z, snib_instant now,
                         struct mq_claim *c)
 {
@@ -110,10 +111,12 @@ static void lean_rejoin(struct snib__mq *z, snib_instant now,
     snib__mq_view_free(&c->view);
     c->lean = c->alone = c->due = c->learned = false;
     c->seeded.ns = 0;
+    c->woken = 0;
     c->stage = MQ_JOINS;
     z->joining += !c->joining;
     c->joining = true;
     if (snib__mq_channel_open(z, now, &c->channel, snib__mq_claim_heard)) {
+        snib__mq_channel_confirms(z, now, &c->channel);
         if (c->wrote) {
             lean_free_own(z, now, c, token);
         }
