@@ -564,6 +564,31 @@ static void renewals_come_back_though_two_messages_are_kept(void **state)
     is_left_free();
 }
 
+/* They would all have to be taken before its own comes back, one by one. */
+static void what_those_who_wait_send_does_not_stay_before_them(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    struct snib__request b = request(SNIB__ACQUIRE, 2);
+    sections(2);
+    granted(&a);
+    ask(&b);
+    pass_ms(300);
+    assert_int_equal(answer(&b), SNIB__QUEUED);
+    pass_ms(1100); /* it polls */
+    (void)answer(&b);
+    assert_int_equal(model_count("seed"), 1);
+    for (int i = 0; i < MODEL_MESSAGES; i++) {
+        const struct model_message *m = &model.message[i];
+        assert_int_equal(m->expires_ms,
+                         m->there && strstr(m->text, " seed ") ? 5000 : 0);
+    }
+    give_back(&a);
+    comes_in(&b);
+    give_back(&b);
+    is_left_free();
+}
+
 /* The broker took it for gone, and has thought better of it. */
 static void who_is_given_its_messages_again_is_closed(void **state)
 {
@@ -612,6 +637,7 @@ int main(void)
         CASE(what_comes_to_who_leaves_goes_on_to_the_next_one),
         CASE(a_lease_that_nobody_renews_is_given_back),
         CASE(renewals_come_back_though_two_messages_are_kept),
+        CASE(what_those_who_wait_send_does_not_stay_before_them),
         CASE(who_is_given_its_messages_again_is_closed),
     };
     return RUN(tests);

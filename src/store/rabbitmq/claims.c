@@ -6,7 +6,7 @@
 #include "core/rules/rules.h"
 #include "store/rabbitmq/rabbitmq_i.h"
 
-enum { CLAIMS_SEED_MS = 10000 };
+enum { CLAIMS_SEED_MS = 10000, CLAIMS_SEED_LIVES_MS = 5000 };
 
 /* -- found, forgotten ------------------------------------------------------ */
 
@@ -189,12 +189,15 @@ bool snib__mq_claim_send(struct snib__mq *z, snib_instant now,
     return true;
 }
 
+/* It goes to who is the active one already, so it need not stay: those of many who
+ * wait would all lie before the renewal of a holder whose channel is bound (lean.c). */
 void snib__mq_claim_seed(struct snib__mq *z, snib_instant now,
                          struct mq_claim *c)
 {
     const struct mq_message seed = {.kind = MQ_SEED,
                                     .id = {c->id[0], c->id[1]}};
-    const struct snib__amqp_message to = {.queue = c->queue};
+    const struct snib__amqp_message to = {.queue = c->queue,
+                                          .expires_ms = CLAIMS_SEED_LIVES_MS};
     if (c->stage <= MQ_WAITS &&
         (!c->seeded.ns ||
          snib__reached(now,

@@ -48,7 +48,7 @@
  *
  * A message without a meaning (SEED) makes the active consumer hear something where
  * nothing lies in the queue: a new one, or one that an operator has emptied. Seeds
- * are acknowledged by whomever they come to.
+ * are acknowledged by whomever they come to, and gone after some seconds.
  *
  * And of the fence (P2): each HELD and FREE has a token, and a grant's is above those
  * of all messages that its holder has been delivered. The last grant's message is one
