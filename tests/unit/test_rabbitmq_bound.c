@@ -152,6 +152,62 @@ static void a_channel_that_is_lost_is_not_kept(void **state)
     }
 }
 
+/* What a broker has of a former consumer goes with its channel at the latest. */
+static void none_is_kept_for_more_than_a_minute(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    pass_ms(1500);
+    sections(1); /* not when heartbeats are due */
+    int chan = kept();
+    pass_ms(58400);
+    assert_int_equal(kept(), chan);
+    pass_ms(200); /* nobody has used it */
+    assert_int_equal(kept(), 0);
+    assert_false(model.open[chan]);
+    assert_true(up);
+    sections(1);
+    chan = kept();
+    pass_ms(59000);
+    granted(&a);
+    pass_ms(1100);
+    assert_true(model.open[chan]); /* it is held by */
+    give_back(&a);
+    assert_int_equal(kept(), 0);
+    assert_false(model.open[chan]);
+    is_left_free();
+    assert_int_equal(out.conn[0]->awaited, 0);
+}
+
+/* The next section may begin before time is looked at. */
+static void one_that_is_older_is_not_kept_at_all(void **state)
+{
+    (void)state;
+    struct mq_channel channel = {.number = 5, .opened = now};
+    snib__mq_pool_put((void *)store, snib__after(now, snib__ms(60000)),
+                      &channel);
+    assert_int_equal(channel.number, 5);
+    assert_int_equal(kept(), 0);
+}
+
+static void nor_for_more_than_a_thousand_sections(void **state)
+{
+    (void)state;
+    sections(1);
+    sections(1);
+    int chan = kept();
+    sections(998);
+    assert_int_equal(kept(), chan);
+    sections(1);
+    assert_int_equal(kept(), 0);
+    assert_false(model.open[chan]);
+    is_left_free();
+    sections(1);
+    assert_int_not_equal(kept(), 0);
+    is_left_free();
+}
+
 /* Without its bound. */
 static void those_that_are_kept_are_used_before_numbers_run_out(void **state)
 {
@@ -255,6 +311,9 @@ int main(void)
         CASE(its_own_that_was_too_low_makes_room),
         CASE(a_message_that_it_is_over_comes_through),
         CASE(a_channel_that_is_lost_is_not_kept),
+        CASE(none_is_kept_for_more_than_a_minute),
+        CASE(one_that_is_older_is_not_kept_at_all),
+        CASE(nor_for_more_than_a_thousand_sections),
         CASE(those_that_are_kept_are_used_before_numbers_run_out),
         CASE(on_one_that_is_kept_a_new_queue_is_waited_for),
         CASE(many_at_once_keep_no_more_than_a_few),

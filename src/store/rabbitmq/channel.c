@@ -51,8 +51,8 @@ bool snib__mq_channel_open(struct snib__mq *z, snib_instant now,
     for (uint16_t i = 0; i < z->channel_max; i++) {
         z->channel_at = (uint16_t)(z->channel_at % z->channel_max + 1);
         if (channel_is_free(z, z->channel_at)) {
-            *channel =
-                (struct mq_channel){.number = z->channel_at, .heard = heard};
+            *channel = (struct mq_channel){
+                .number = z->channel_at, .opened = now, .heard = heard};
             z->channel[channel->number] = channel;
             snib__amqp_put_plain(snib__mq_out(z), channel->number,
                                  SNIB__AMQP_CHANNEL_OPEN);

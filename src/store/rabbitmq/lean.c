@@ -214,7 +214,7 @@ void snib__mq_lean_heard(struct snib__mq *z, snib_instant now,
     c->stray = c->stray || (id != SNIB__AMQP_CANCEL_OK && id != SNIB__AMQP_ACK);
     if (c->gone && snib__mq_channel_is_confirmed(&c->channel)) {
         if (!c->stray) {
-            snib__mq_pool_put(z, &c->channel);
+            snib__mq_pool_put(z, now, &c->channel);
         }
         snib__mq_claim_over(z, now, c, false);
     }

@@ -63,7 +63,8 @@ struct mq_channel {
     bool closing;      /* we have closed it: what comes is not told */
     uint32_t due;      /* answers */
     uint32_t consumer; /* the last one that began here; 0: none has */
-    bool confirms;     /* what is published is confirmed: */
+    snib_instant opened;
+    bool confirms;                 /* what is published is confirmed: */
     uint64_t published, confirmed; /* so much was, and up to here */
     mq_heard_fn *heard;
 };
@@ -105,8 +106,13 @@ void snib__mq_channels_lost(struct snib__mq *, snib_instant now, snib_err,
 /* False: none is kept. One that is taken has the bound of put_qos still. */
 bool snib__mq_pool_take(struct snib__mq *, struct mq_channel *ret,
                         mq_heard_fn *heard);
-/* Nothing is on it any more. It is kept if there is room: then its number is 0. */
-void snib__mq_pool_put(struct snib__mq *, struct mq_channel *);
+/* Nothing is on it any more. It is kept if there is room, and it was not for long yet:
+ * then its number is 0. */
+void snib__mq_pool_put(struct snib__mq *, snib_instant now,
+                       struct mq_channel *);
+/* Those that were there for long are closed. */
+snib_instant snib__mq_pool_due(const struct snib__mq *);
+void snib__mq_pool_tick(struct snib__mq *, snib_instant now);
 
 /* -- session.c -------------------------------------------------------------- */
 

@@ -111,6 +111,7 @@ static void store_rabbitmq_input(struct snib__store *store, snib_instant now,
         snib__blocking_store_ops.input(z->requests, now, in);
         snib__mq_session_tick(z, now);
         snib__mq_claims_tick(z, now);
+        snib__mq_pool_tick(z, now);
         snib__mq_steps_tick(z, now);
     } else if (in->kind != SNIB__IN_NOTIFIED) {
         snib__mq_session_input(z, now, in);
@@ -124,6 +125,7 @@ static snib_instant store_rabbitmq_due(const struct snib__store *store)
     snib_instant due = snib__blocking_store_ops.due(z->requests);
     due = snib__sooner(due, snib__heap_due(&z->timers));
     due = snib__sooner(due, snib__heap_due(&z->alarms));
+    due = snib__sooner(due, snib__mq_pool_due(z));
     return snib__sooner(due, snib__mq_session_due(z));
 }
 
