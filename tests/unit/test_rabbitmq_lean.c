@@ -219,6 +219,31 @@ static void who_begins_anew_can_give_up_though_it_is_not_its_turn(void **state)
     model_leave(MODEL_OTHER);
 }
 
+/* An acknowledgement was lost with the queue's leader, and with it the room for what it
+ * sends: that is there, and does not come. A broker may only be slow, so it asks once. */
+static void who_is_not_given_what_is_there_begins_anew(void **state)
+{
+    (void)state;
+    struct snib__request a = request(SNIB__ACQUIRE, 1);
+    sections(2);
+    model.slow = true;
+    ask(&a);
+    model.credit[model.consumer[0]] = 1;
+    model.slow = false;
+    model_deliver();
+    settle();
+    pass_ms(2500);
+    assert_int_equal(answer(&a), SNIB__UNKNOWN);
+    assert_int_equal(model_count("probe"), 1);
+    assert_int_equal(model.declared, 0);
+    a = request(SNIB__ACQUIRE, 1);
+    ask(&a);
+    comes_in(&a);
+    assert_int_equal(model.declared, 1);
+    give_back(&a);
+    is_left_free();
+}
+
 /* That its FREE is there does not say that its queue takes consumers. */
 static void
 who_begins_anew_does_not_consume_before_its_queue_is_there(void **state)
@@ -620,6 +645,7 @@ int main(void)
         CASE(who_meets_a_broker_that_stands_still_keeps_its_position),
         CASE(so_does_who_meets_one_with_an_alarm),
         CASE(who_begins_anew_says_that_its_message_is_over),
+        CASE(who_is_not_given_what_is_there_begins_anew),
         CASE(who_begins_anew_can_give_up_though_it_is_not_its_turn),
         CASE(who_begins_anew_does_not_consume_before_its_queue_is_there),
         CASE(what_comes_for_a_former_consumer_closes_the_channel),

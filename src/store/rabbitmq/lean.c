@@ -34,7 +34,7 @@
  * Where two of others stay, a message of its own could not come back: two holders in
  * a row have died. Then it is begun anew, as a claim without a bound; its position
  * among those who wait is lost. So it is where the broker takes nothing any more that
- * is published on its channel. */
+ * is published on its channel, or gives it nothing back. */
 #include "store/rabbitmq/rabbitmq_i.h"
 
 enum { LEAN_CREDIT = 2, LEAN_KNOWN_MS = 3600000 };
@@ -145,11 +145,13 @@ bool snib__mq_lean_clear(struct snib__mq *z, snib_instant now,
 }
 
 /* The broker speaks, but does not take what is published there. One that stands still
- * takes it later; so does one with an alarm. */
+ * takes it later; so does one with an alarm. Or it has taken a PROBE as well, and gives
+ * neither: for it something is not acknowledged still that is. */
 static bool lean_is_deaf(const struct snib__mq *z, const struct mq_claim *c)
 {
-    return !snib__mq_channel_is_confirmed(&c->channel) &&
-           z->session.heard.ns > c->sent.ns && !*z->session.blocked;
+    bool speaks = z->session.heard.ns > c->sent.ns && !*z->session.blocked;
+    return speaks && (c->last.kind == MQ_PROBE ||
+                      !snib__mq_channel_is_confirmed(&c->channel));
 }
 
 bool snib__mq_lean_again(struct snib__mq *z, snib_instant now,
