@@ -94,11 +94,42 @@ static void model_tunes(void)
     model_end(begun);
 }
 
+static bool model_has_consumer(int chan)
+{
+    for (int i = 0; i < model.consumers; i++) {
+        if (model.consumer[i] == chan) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A broker may do once more what it was told of a consumer before: so no two on a
+ * channel have one tag. */
+static void model_tagged(int chan, struct snib__amqp_bytes tag)
+{
+    char text[MQ_QUEUE_MAX];
+    unsigned n;
+    model_text(tag, text);
+    if (strcmp(text, "answers") != 0) {
+        assert_int_equal(sscanf(text, "messages-%u", &n), 1);
+        assert_true(n > model.consumed[chan]);
+        model.consumed[chan] = n;
+    }
+}
+
 static void model_consumes(int chan, struct snib__amqp_in *in)
 {
     char of[MQ_QUEUE_MAX];
     snib__amqp_get(in, 2);
     model_text(snib__amqp_get_short(in), of);
+    model_tagged(chan, snib__amqp_get_short(in));
+    if (model_is(of, "lh") && strcmp(of, model.queue) != 0) {
+        model_close(chan, SNIB__AMQP_CHANNEL_CLOSE, 404, "no queue");
+        model.open[chan] = false;
+        return;
+    }
+    assert_false(model_is(of, "lh") && model_has_consumer(chan));
     model_say(chan, SNIB__AMQP_CONSUME_OK);
     if (!strcmp(of, SNIB__AMQP_REPLIES)) {
         assert_false(model.hears[chan]); /* RabbitMQ closes the connection */
@@ -113,18 +144,48 @@ static void model_consumes(int chan, struct snib__amqp_in *in)
     }
 }
 
-static void model_acked(int chan, uint64_t tag)
+static void model_acked(int chan, uint64_t tag, bool and_all_before)
 {
     bool known = false;
     for (int i = 0; i < MODEL_MESSAGES; i++) {
         struct model_message *m = &model.message[i];
-        if (m->there && m->chan == chan && m->tag == tag) {
+        if (m->there && m->chan == chan &&
+            (m->tag == tag || (and_all_before && m->tag < tag))) {
             m->there = false;
             m->chan = 0;
             known = true;
         }
     }
     assert_true(known); /* RabbitMQ closes the channel */
+    model_deliver();
+}
+
+static void model_acks(int chan, struct snib__amqp_in *in)
+{
+    uint64_t tag = snib__amqp_get(in, 8);
+    model_acked(chan, tag, snib__amqp_get(in, 1));
+}
+
+static void model_bounds(int chan, struct snib__amqp_in *in)
+{
+    assert_int_equal(snib__amqp_get(in, 4), 0);
+    model.credit[chan] = (int)snib__amqp_get(in, 2);
+    assert_int_equal(snib__amqp_get(in, 1), 0);
+    model_say(chan, SNIB__AMQP_QOS_OK);
+}
+
+static void model_cancels(int chan, struct snib__amqp_in *in)
+{
+    char tag[MQ_QUEUE_MAX], its[32];
+    model_text(snib__amqp_get_short(in), tag);
+    snprintf(its, sizeof its, "messages-%u", model.consumed[chan]);
+    assert_string_equal(tag, its);
+    assert_true(model_has_consumer(chan));
+    model.left_ready = model_ready();
+    model_cancel(chan);
+    if (!model.late_cancels) {
+        model_say(chan, SNIB__AMQP_CANCEL_OK);
+    }
 }
 
 static void model_asks(int chan, uint32_t id, struct snib__amqp_in *in)
@@ -154,6 +215,10 @@ static void model_asks(int chan, uint32_t id, struct snib__amqp_in *in)
     case SNIB__AMQP_CHANNEL_OPEN:
         assert_false(model.open[chan]);
         model.open[chan] = true;
+        model.opened++;
+        model.credit[chan] = 0;
+        model.consumed[chan] = 0;
+        model.drops[chan] = false;
         model.confirms[chan] = model.hears[chan] = false;
         model.tags[chan] = model.published[chan] = 0;
         model_say(chan, SNIB__AMQP_CHANNEL_OPEN_OK);
@@ -179,7 +244,13 @@ static void model_asks(int chan, uint32_t id, struct snib__amqp_in *in)
         model_consumes(chan, in);
         break;
     case SNIB__AMQP_ACK:
-        model_acked(chan, snib__amqp_get(in, 8));
+        model_acks(chan, in);
+        break;
+    case SNIB__AMQP_QOS:
+        model_bounds(chan, in);
+        break;
+    case SNIB__AMQP_CANCEL:
+        model_cancels(chan, in);
         break;
     case SNIB__AMQP_PUBLISH:
         snib__amqp_get(in, 2);
@@ -227,21 +298,27 @@ static void model_route(int chan, const char *text)
     }
 }
 
+static void model_confirm(int chan)
+{
+    size_t begun = model_method(chan, SNIB__AMQP_ACK);
+    snib__amqp_put(&model_out, model.published[chan], 8);
+    snib__amqp_put(&model_out, 1, 1);
+    model_end(begun);
+}
+
 static void model_published(const struct snib__amqp_frame *frame)
 {
     char text[MQ_MESSAGE_MAX + 1];
     int chan = model.to_chan;
-    if (model.deaf || !chan) {
+    if (model.deaf || !chan || model.drops[chan]) {
         return;
     }
     snprintf(text, sizeof text, "%.*s", (int)frame->size,
              (const char *)frame->bytes);
     model_route(chan, text);
-    if (model.confirms[chan]) {
-        size_t begun = model_method(chan, SNIB__AMQP_ACK);
-        snib__amqp_put(&model_out, ++model.published[chan], 8);
-        snib__amqp_put(&model_out, 0, 1);
-        model_end(begun);
+    model.published[chan] += model.confirms[chan];
+    if (model.confirms[chan] && !model.unconfirmed) {
+        model_confirm(chan);
     }
 }
 

@@ -28,14 +28,20 @@ static struct {
     uint32_t orders;
     uint64_t tags[MODEL_CHANNELS];
     bool open[MODEL_CHANNELS], confirms[MODEL_CHANNELS];
+    unsigned consumed[MODEL_CHANNELS]; /* the number of its last consumer */
     uint64_t published[MODEL_CHANNELS];
     /* Of the lock's queue: those that consume, in their order. */
     int consumer[8];
     int consumers;
+    int credit
+        [MODEL_CHANNELS];     /* messages without an end; 0: all (basic.qos) */
     int first_to_consume;     /* before the next one; 0: nobody */
     char queue[MQ_QUEUE_MAX]; /* "": there is none */
-    int declared, asked_who, refuse_login, refuse_vhost, close_declare;
+    int declared, opened, asked_who, refuse_login, refuse_vhost, close_declare;
     bool greeted, deaf; /* deaf: what is published is lost */
+    bool unconfirmed;   /* what is published is confirmed later */
+    bool drops
+        [MODEL_CHANNELS]; /* … is lost, and so is all that comes behind it */
     /* What it says of itself; what it wishes, and what the client has said to
      * that; is the client in? */
     const char *product, *version, *mechanisms;
@@ -44,6 +50,8 @@ static struct {
     } wishes, agreed;
     bool entered;
     bool slow;                  /* nothing is delivered */
+    bool late_cancels;          /* the ends of consumers are not confirmed */
+    int left_ready;             /* so much lay there when the last one went */
     bool late_ends;             /* the ends of channels are not confirmed */
     bool returns;               /* no queue takes what is published */
     const char *late_answer;    /* to a try, when it has begun to consume */
@@ -144,16 +152,29 @@ static void model_passes(int chan, const char *reply_to, const char *text)
 
 /* -- the queue ------------------------------------------------------------------ */
 
+/* Is there room for one more? A consumer that was cancelled leaves none of its own. */
+static bool model_takes(int chan)
+{
+    int n = 0;
+    for (int i = 0; i < MODEL_MESSAGES; i++) {
+        n += model.message[i].there && model.message[i].chan == chan;
+    }
+    return chan >= MODEL_CHANNELS || !model.credit[chan] ||
+           n < model.credit[chan];
+}
+
 static void model_send(struct model_message *m, int chan)
 {
-    m->tag = model_delivers(chan, "messages", m->queue);
+    char consumer[32];
+    snprintf(consumer, sizeof consumer, "messages-%u", model.consumed[chan]);
+    m->tag = model_delivers(chan, consumer, m->queue);
     model_content(chan, NULL, m->text, strlen(m->text));
 }
 
 /* All that is ready goes to the first consumer, the oldest first. */
 static void model_deliver(void)
 {
-    while (model.consumers && !model.slow) {
+    while (model.consumers && !model.slow && model_takes(model.consumer[0])) {
         struct model_message *next = NULL;
         for (int i = 0; i < MODEL_MESSAGES; i++) {
             struct model_message *m = &model.message[i];
@@ -199,8 +220,7 @@ static void model_consume(int chan)
     model_deliver();
 }
 
-/* The end of a channel: one step. */
-static void model_leave(int chan)
+static void model_uncount(int chan)
 {
     int kept = 0;
     for (int i = 0; i < model.consumers; i++) {
@@ -209,6 +229,19 @@ static void model_leave(int chan)
         }
     }
     model.consumers = kept;
+}
+
+/* The end of a consumer: what it was delivered stays with its channel. */
+static void model_cancel(int chan)
+{
+    model_uncount(chan);
+    model_deliver();
+}
+
+/* The end of a channel: one step. */
+static void model_leave(int chan)
+{
+    model_uncount(chan);
     for (int i = 0; i < MODEL_MESSAGES; i++) {
         if (model.message[i].chan == chan) {
             model.message[i].chan = 0;

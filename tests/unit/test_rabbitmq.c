@@ -106,6 +106,23 @@ static void a_message_is_a_method_a_header_and_a_body(void **state)
     assert_memory_equal(frame.bytes, "text", 4);
 }
 
+static void a_bound_and_a_cancel_are_what_the_specification_says(void **state)
+{
+    (void)state;
+    static const uint8_t bound[] = {1,  0, 7, 0, 0, 0, 11, 0, 60,  0,
+                                    10, 0, 0, 0, 0, 0, 2,  0, 0xCE};
+    static const uint8_t cancel[] =
+        "\1\0\7\0\0\0\20\0\74\0\36\12messages-3\0\xCE";
+    begin();
+    snib__amqp_put_qos(&bytes, 7, 2);
+    assert_int_equal(snib__buf_size(&bytes), sizeof bound);
+    assert_memory_equal(snib__buf_bytes(&bytes), bound, sizeof bound);
+    begin();
+    snib__amqp_put_cancel(&bytes, 7, 3);
+    assert_int_equal(snib__buf_size(&bytes), sizeof cancel - 1);
+    assert_memory_equal(snib__buf_bytes(&bytes), cancel, sizeof cancel - 1);
+}
+
 static void a_method_that_is_cut_off_is_bad(void **state)
 {
     (void)state;
@@ -255,6 +272,41 @@ static void a_grant_behind_its_free_is_not_over(void **state)
     snib__mq_view_free(&view);
 }
 
+/* Of a holder that has renewed the last message counts, unless that is shorter. */
+static void a_grant_that_was_renewed_is_one_message(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t lease_ms;
+        uint64_t id, serial;
+        bool pruned;
+    } row[] = {{1000, 1, 5, true},
+               {1500, 1, 5, true},
+               {999, 1, 5, false},
+               {1000, 2, 5, false},
+               {1000, 1, 3, false}};
+    for (size_t i = 0; i < COUNT_OF(row); i++) {
+        struct mq_seen seen = {.says = {.kind = MQ_HELD,
+                                        .id = {1, 1},
+                                        .token = 7,
+                                        .lease_ms = 1000,
+                                        .serial = 4},
+                               .tag = 1};
+        snib__mq_view_free(&view);
+        assert_true(snib__mq_view_add(&view, &seen));
+        seen.tag = 2;
+        seen.says.id[0] = row[i].id;
+        seen.says.lease_ms = row[i].lease_ms;
+        seen.says.serial = row[i].serial;
+        assert_true(snib__mq_view_add(&view, &seen));
+        bool second = row[i].serial < 4; /* it is the other one that goes */
+        assert_int_equal(snib__mq_view_prune(&view), row[i].pruned ? 1
+                                                     : second      ? 2
+                                                                   : 0);
+    }
+    snib__mq_view_free(&view);
+}
+
 /* The highest token stays, and what ends something that is there. */
 static void what_says_nothing_any_more_is_taken_out(void **state)
 {
@@ -352,12 +404,14 @@ int main(void)
         cmocka_unit_test(a_frame_is_whole_or_not_there_or_none),
         cmocka_unit_test(the_login_is_user_and_password_in_one_field),
         cmocka_unit_test(a_message_is_a_method_a_header_and_a_body),
+        cmocka_unit_test(a_bound_and_a_cancel_are_what_the_specification_says),
         cmocka_unit_test(a_method_that_is_cut_off_is_bad),
         cmocka_unit_test(a_message_is_read_as_it_was_written),
         cmocka_unit_test(what_others_write_is_foreign),
         cmocka_unit_test(queues_have_the_names_of_locks),
         cmocka_unit_test(others_are_waited_for_unless_they_are_over),
         cmocka_unit_test(a_grant_behind_its_free_is_not_over),
+        cmocka_unit_test(a_grant_that_was_renewed_is_one_message),
         cmocka_unit_test(what_says_nothing_any_more_is_taken_out),
         cmocka_unit_test(texts_of_the_server_are_plain),
         cmocka_unit_test(there_is_a_bound_to_what_is_seen),

@@ -252,6 +252,7 @@ static void who_is_there_is_shown(void **state)
     struct snib__request b = request(SNIB__ACQUIRE, 2);
     granted(&a);
     ask(&b);
+    pass_ms(200);
     assert_int_equal(answer(&b), SNIB__QUEUED);
     begins_to_look(50);
     pass_ms(100);

@@ -4,7 +4,9 @@
 
 #include "proto/amqp/wire.h"
 
-#define AMQP_ANSWERS "answers" /* the tag of such a consumer */
+/* The tags of consumers of answers, and of messages. */
+#define AMQP_ANSWERS  "answers"
+#define AMQP_CONSUMER "messages-"
 
 enum { AMQP_END = 0xCE, AMQP_PERSISTENT = 2 };
 
@@ -61,6 +63,31 @@ static size_t amqp_begin_method(struct snib__buf *b, uint16_t channel,
 
 /* -- reading ------------------------------------------------------------------- */
 
+/* Which consumer of messages; 0: none that this client could have begun. */
+static uint32_t amqp_consumer_of(const struct snib__amqp_bytes *tag)
+{
+    const size_t head = sizeof AMQP_CONSUMER - 1;
+    uint32_t n = 0;
+    if (tag->size <= head || memcmp(tag->bytes, AMQP_CONSUMER, head) != 0) {
+        return 0;
+    }
+    for (size_t i = head; i < tag->size; i++) {
+        unsigned digit = (unsigned)(uint8_t)tag->bytes[i] - '0';
+        if (digit > 9 || n > (UINT32_MAX - digit) / 10) {
+            return 0;
+        }
+        n = n * 10 + digit;
+    }
+    return n;
+}
+
+static void amqp_put_consumer(struct snib__buf *b, uint32_t consumer)
+{
+    char tag[sizeof AMQP_CONSUMER + 10];
+    snprintf(tag, sizeof tag, AMQP_CONSUMER "%u", (unsigned)consumer);
+    snib__amqp_put_short(b, consumer ? tag : AMQP_ANSWERS);
+}
+
 static void amqp_read_start(struct snib__amqp_in *in,
                             struct snib__amqp_method *ret)
 {
@@ -105,6 +132,7 @@ bool snib__amqp_read_method(const struct snib__amqp_frame *frame,
         struct snib__amqp_bytes to = snib__amqp_get_short(&in);
         ret->answers = to.size == sizeof AMQP_ANSWERS - 1 &&
                        !memcmp(to.bytes, AMQP_ANSWERS, to.size);
+        ret->consumer = amqp_consumer_of(&to);
         ret->tag = snib__amqp_get(&in, 8);
         break;
     }
@@ -280,15 +308,33 @@ void snib__amqp_put_bind(struct snib__buf *b, uint16_t channel,
 }
 
 void snib__amqp_put_consume(struct snib__buf *b, uint16_t channel,
-                            const char *queue, bool answers)
+                            const char *queue, uint32_t consumer)
 {
     enum { NO_ACK = 2 };
     size_t method = amqp_begin_method(b, channel, SNIB__AMQP_CONSUME);
     snib__amqp_put(b, 0, 2);
     snib__amqp_put_short(b, queue);
-    snib__amqp_put_short(b, answers ? AMQP_ANSWERS : "messages");
-    snib__amqp_put(b, answers ? NO_ACK : 0, 1);
+    amqp_put_consumer(b, consumer);
+    snib__amqp_put(b, consumer ? 0 : NO_ACK, 1);
     snib__amqp_end(b, snib__amqp_begin(b));
+    amqp_end_frame(b, method);
+}
+
+void snib__amqp_put_cancel(struct snib__buf *b, uint16_t channel,
+                           uint32_t consumer)
+{
+    size_t method = amqp_begin_method(b, channel, SNIB__AMQP_CANCEL);
+    amqp_put_consumer(b, consumer);
+    snib__amqp_put(b, 0, 1);
+    amqp_end_frame(b, method);
+}
+
+void snib__amqp_put_qos(struct snib__buf *b, uint16_t channel, uint16_t count)
+{
+    size_t method = amqp_begin_method(b, channel, SNIB__AMQP_QOS);
+    snib__amqp_put(b, 0, 4); /* their bytes are not bounded */
+    snib__amqp_put(b, count, 2);
+    snib__amqp_put(b, 0, 1);
     amqp_end_frame(b, method);
 }
 

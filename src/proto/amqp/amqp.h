@@ -47,9 +47,12 @@ typedef enum snib__amqp_id {
     SNIB__AMQP_DECLARE_OK = 0x0032000B,
     SNIB__AMQP_BIND = 0x00320014,
     SNIB__AMQP_BIND_OK = 0x00320015,
+    SNIB__AMQP_QOS = 0x003C000A,
+    SNIB__AMQP_QOS_OK = 0x003C000B,
     SNIB__AMQP_CONSUME = 0x003C0014,
     SNIB__AMQP_CONSUME_OK = 0x003C0015,
     SNIB__AMQP_CANCEL = 0x003C001E, /* from the server: the queue is gone */
+    SNIB__AMQP_CANCEL_OK = 0x003C001F,
     SNIB__AMQP_PUBLISH = 0x003C0028,
     SNIB__AMQP_RETURN = 0x003C0032, /* it could not be put into a queue */
     SNIB__AMQP_DELIVER = 0x003C003C,
@@ -88,7 +91,9 @@ struct snib__amqp_method {
     uint16_t channel_max, heartbeat_s;        /* TUNE */
     uint32_t frame_max;
     uint32_t messages, consumers; /* DECLARE_OK */
-    bool answers; /* DELIVER: to a consumer of answers (put_consume) */
+    /* DELIVER: to a consumer of answers; else to which one (put_consume). */
+    bool answers;
+    uint32_t consumer;
     uint64_t tag; /* DELIVER, ACK, NACK */
 };
 
@@ -137,11 +142,18 @@ void snib__amqp_put_declare(struct snib__buf *, uint16_t channel,
 #define SNIB__AMQP_ALL "amq.fanout"
 void snib__amqp_put_bind(struct snib__buf *, uint16_t channel,
                          const char *queue);
-/* answers: what others send to this channel's own SNIB__AMQP_REPLIES; it is not
- * to be acknowledged. */
+/* consumer: its number on this channel, under which its messages are told (DELIVER).
+ * 0: one of answers, which are not to be acknowledged: what others send to this
+ * channel's own SNIB__AMQP_REPLIES, or to a queue. */
 #define SNIB__AMQP_REPLIES "amq.rabbitmq.reply-to"
 void snib__amqp_put_consume(struct snib__buf *, uint16_t channel,
-                            const char *queue, bool answers);
+                            const char *queue, uint32_t consumer);
+/* A consumer goes; what it was delivered stays with the channel. */
+void snib__amqp_put_cancel(struct snib__buf *, uint16_t channel,
+                           uint32_t consumer);
+/* Each consumer that comes on this channel is delivered so many messages that are
+ * not acknowledged; 0: there is no bound. */
+void snib__amqp_put_qos(struct snib__buf *, uint16_t channel, uint16_t count);
 void snib__amqp_put_ack(struct snib__buf *, uint16_t channel, uint64_t tag,
                         bool and_all_before);
 /* To the queue of this name, to be kept on disk; a queue that is not there is

@@ -3,7 +3,7 @@
  * Each claim, and each request that looks or leaves a note, has a channel of its
  * own: an error closes a channel with all that is on it, and so does its end,
  * which gives back in one step what it was delivered. A number is free again when
- * its end was confirmed. */
+ * its end was confirmed. Some are kept for who comes next (pool.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -51,8 +51,8 @@ bool snib__mq_channel_open(struct snib__mq *z, snib_instant now,
     for (uint16_t i = 0; i < z->channel_max; i++) {
         z->channel_at = (uint16_t)(z->channel_at % z->channel_max + 1);
         if (channel_is_free(z, z->channel_at)) {
-            *channel =
-                (struct mq_channel){.number = z->channel_at, .heard = heard};
+            *channel = (struct mq_channel){
+                .number = z->channel_at, .opened = now, .heard = heard};
             z->channel[channel->number] = channel;
             snib__amqp_put_plain(snib__mq_out(z), channel->number,
                                  SNIB__AMQP_CHANNEL_OPEN);
@@ -60,7 +60,40 @@ bool snib__mq_channel_open(struct snib__mq *z, snib_instant now,
             return true;
         }
     }
-    return false;
+    if (!snib__mq_pool_take(z, channel, heard)) {
+        return false;
+    }
+    snib__amqp_put_qos(snib__mq_out(z), channel->number, 0);
+    snib__mq_channel_asks(z, now, channel, 1);
+    return true;
+}
+
+void snib__mq_channel_consume(struct snib__mq *z, snib_instant now,
+                              struct mq_channel *channel, const char *queue)
+{
+    snib__amqp_put_consume(snib__mq_out(z), channel->number, queue,
+                           ++channel->consumer);
+    snib__mq_channel_asks(z, now, channel, 1);
+}
+
+void snib__mq_channel_hear(struct snib__mq *z, snib_instant now,
+                           struct mq_channel *channel, const char *queue)
+{
+    snib__amqp_put_consume(snib__mq_out(z), channel->number, queue, 0);
+    snib__mq_channel_asks(z, now, channel, 1);
+}
+
+void snib__mq_channel_confirms(struct snib__mq *z, snib_instant now,
+                               struct mq_channel *channel)
+{
+    snib__amqp_put_plain(snib__mq_out(z), channel->number, SNIB__AMQP_CONFIRM);
+    snib__mq_channel_asks(z, now, channel, 1);
+    channel->confirms = true;
+}
+
+bool snib__mq_channel_is_confirmed(const struct mq_channel *channel)
+{
+    return channel->confirms && channel->confirmed == channel->published;
 }
 
 void snib__mq_channel_asks(struct snib__mq *z, snib_instant now,
@@ -142,6 +175,7 @@ void snib__mq_publish(struct snib__mq *z, struct mq_channel *channel,
         return;
     }
     snib__amqp_put_publish(snib__mq_out(z), channel->number, &message);
+    channel->published += channel->confirms;
 }
 
 /* -- heard ----------------------------------------------------------------------- */
@@ -195,7 +229,8 @@ static bool channel_is_answer(uint32_t id)
 {
     return id == SNIB__AMQP_CHANNEL_OPEN_OK || id == SNIB__AMQP_DECLARE_OK ||
            id == SNIB__AMQP_CONSUME_OK || id == SNIB__AMQP_CONFIRM_OK ||
-           id == SNIB__AMQP_BIND_OK;
+           id == SNIB__AMQP_BIND_OK || id == SNIB__AMQP_QOS_OK ||
+           id == SNIB__AMQP_CANCEL_OK;
 }
 
 static void channel_method(struct snib__mq *z, snib_instant now, uint16_t n,
@@ -216,6 +251,7 @@ static void channel_method(struct snib__mq *z, snib_instant now, uint16_t n,
         coming->channel = n;
         coming->headed = false;
         coming->answers = m->answers;
+        coming->consumer = m->consumer;
         coming->tag = m->tag;
         snib__buf_clear(&coming->body);
     }
@@ -225,7 +261,23 @@ static void channel_method(struct snib__mq *z, snib_instant now, uint16_t n,
     if (channel_is_answer(m->id)) {
         channel_answered(z, channel, 1);
     }
+    if (m->id == SNIB__AMQP_ACK && m->tag > channel->confirmed) {
+        channel->confirmed = m->tag;
+    }
     channel->heard(z, now, channel, &heard);
+}
+
+/* It is of a consumer that had gone, or of none of ours: the broker gives it to the
+ * next one when the channel is closed. */
+static void channel_strange(struct snib__mq *z, snib_instant now,
+                            struct mq_channel *channel)
+{
+    static const struct mq_heard strange = {
+        .lost = true,
+        .err = SNIB_ERR_LOST,
+        .text = "the broker has sent a message to a consumer that had gone"};
+    snib__mq_channel_drop(z, now, channel);
+    channel->heard(z, now, channel, &strange);
 }
 
 /* The message is whole. One that was returned has no tag: that was told. */
@@ -240,8 +292,13 @@ static void channel_message(struct snib__mq *z, snib_instant now)
         .size = snib__buf_size(&coming->body),
         .reply_to = coming->reply_to};
     coming->channel = 0;
-    if (channel && !channel->closing && coming->tag) {
+    if (!channel || channel->closing || !coming->tag) {
+        return;
+    }
+    if (coming->answers || coming->consumer == channel->consumer) {
         channel->heard(z, now, channel, &heard);
+    } else {
+        channel_strange(z, now, channel);
     }
 }
 

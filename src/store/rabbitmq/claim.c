@@ -1,10 +1,11 @@
 /* store/rabbitmq/claim.c — what this client has at the broker for a request: a
  * channel, on which it consumes from the lock's queue. Its stages are in
  * rabbitmq_i.h; what follows from what it has seen is decided in decide.c, its end
- * in end.c.
+ * in end.c. One of a lock that this client had lately begins at CONSUMES, and ends
+ * at LEAVES (lean.c).
  *
  *   JOINS -> TRIES? -> CONSUMES -> WAITS -> LEARNS -> HOLDS -> FREES -> CLOSES
- *                                            ^  v
+ *                                            ^  v         `-> LEAVES
  *                                          OUTWAITS */
 #include <string.h>
 
@@ -38,30 +39,10 @@ static struct mq_claim *claim_new(struct snib__mq *z,
             memcpy(c->prior, r->prior_id, sizeof c->prior);
             c->prior_token = r->token;
         }
+        c->hash = r->name->hash;
         snib__mq_queue(r->name, c->queue);
     }
     return c;
-}
-
-/* -- its position ------------------------------------------------------------------- */
-
-static void claim_consume(struct snib__mq *z, snib_instant now,
-                          struct mq_claim *c)
-{
-    c->stage = MQ_CONSUMES;
-    snib__amqp_put_consume(snib__mq_out(z), c->channel.number, c->queue, false);
-    snib__mq_channel_asks(z, now, &c->channel, 1);
-}
-
-static void claim_join(struct snib__mq *z, snib_instant now, struct mq_claim *c)
-{
-    const struct snib__amqp_queue queue = {.name = c->queue,
-                                           .quorum = true,
-                                           .single_consumer = true,
-                                           .expires_ms = MQ_EXPIRES_MS,
-                                           .delivery_limit = 1000000};
-    snib__amqp_put_declare(snib__mq_out(z), c->channel.number, &queue);
-    snib__mq_channel_asks(z, now, &c->channel, 1);
 }
 
 struct mq_claim *snib__mq_claim_make(struct snib__mq *z, snib_instant now,
@@ -71,7 +52,8 @@ struct mq_claim *snib__mq_claim_make(struct snib__mq *z, snib_instant now,
     struct mq_claim *c = claim_new(z, r);
     *ret_err = c ? SNIB_ERR_LIMIT : SNIB_ERR_NOMEM;
     if (!c ||
-        !snib__mq_channel_open(z, now, &c->channel, snib__mq_claim_heard)) {
+        !(snib__mq_lean_open(z, now, c) ||
+          snib__mq_channel_open(z, now, &c->channel, snib__mq_claim_heard))) {
         if (c) {
             snib__mq_claim_free(c);
         }
@@ -79,7 +61,11 @@ struct mq_claim *snib__mq_claim_make(struct snib__mq *z, snib_instant now,
     }
     c->since = now;
     snib__mq_claim_add(z, c);
-    claim_join(z, now, c);
+    if (c->lean) {
+        snib__mq_claim_consume(z, now, c);
+    } else {
+        snib__mq_claim_join(z, now, c);
+    }
     return c;
 }
 
@@ -93,6 +79,10 @@ void snib__mq_claim_renew(struct snib__mq *z, snib_instant now,
     c->lease_ms = lease_ms > c->lease_ms ? lease_ms : c->lease_ms;
     c->wish_ms = c->lease_ms;
     (void)snib__mq_claim_send(z, now, c, MQ_HELD); /* by its own token */
+    if (c->older_tag) { /* else it cannot come back: lean.c */
+        snib__mq_claim_ack(z, now, c, c->older_tag);
+        c->older_tag = 0;
+    }
 }
 
 /* Its lease is over, and nobody has renewed it. */
@@ -119,7 +109,11 @@ static void claim_renewed(struct snib__mq *z, snib_instant now,
         claim_expired(z, now, c);
         return;
     }
-    snib__mq_claim_ack(z, now, c, c->own_tag);
+    if (c->lean) {
+        c->older_tag = c->own_tag;
+    } else {
+        snib__mq_claim_ack(z, now, c, c->own_tag);
+    }
     c->own_tag = tag;
     c->own_serial = c->last.serial;
     c->valid_from = c->sent;
@@ -149,12 +143,14 @@ static void claim_stray(struct snib__mq *z, snib_instant now,
     } else if (c->stage == MQ_HOLDS && !other && m->kind == MQ_HELD &&
                m->serial == c->own_serial) {
         c->own_tag = seen->tag;
+        c->older_tag = 0; /* it came again, too, and was acknowledged */
     } else if (c->stage == MQ_HOLDS || !other || !grants) {
         snib__mq_claim_ack(z, now, c, seen->tag);
     }
 }
 
-/* What is kept until the grant is what may say who holds, and with which token. */
+/* What is kept until the grant is what may say who holds, and with which token. A
+ * lean one keeps by its own HELD what that outdoes (lean.c). */
 static void claim_keep(struct snib__mq *z, snib_instant now, struct mq_claim *c,
                        const struct mq_seen *seen)
 {
@@ -170,7 +166,9 @@ static void claim_keep(struct snib__mq *z, snib_instant now, struct mq_claim *c,
         snib__mq_claim_lost(z, now, c, &full);
         return;
     }
-    for (uint64_t tag; (tag = snib__mq_view_prune(&c->view));) {
+    bool keeps = c->lean && seen->says.kind == MQ_HELD &&
+                 seen->says.id[0] == c->id[0] && seen->says.id[1] == c->id[1];
+    for (uint64_t tag; !keeps && (tag = snib__mq_view_prune(&c->view));) {
         snib__mq_claim_ack(z, now, c, tag);
     }
     snib__mq_claim_decide(z, now, c);
@@ -227,8 +225,15 @@ static void claim_wake(struct snib__mq *z, snib_instant now, struct mq_claim *c)
                          SNIB__AMQP_CONFIRM);
     snib__mq_channel_asks(z, now, &c->channel, 1);
     snib__mq_claim_seed(z, now, c);
+    c->woken = c->woken ? c->woken : c->channel.published;
     snib__heap_set(&z->alarms, &c->timer,
                    snib__after(now, snib__ms(CLAIM_GRACE_MS)));
+}
+
+/* Is that message there, or only one that was sent before on a channel that confirms? */
+static bool claim_is_woken(const struct mq_claim *c)
+{
+    return c->seeded.ns && c->channel.confirmed >= c->woken;
 }
 
 /* Where nothing is ready somebody holds, or nothing is there at all: a message of
@@ -244,7 +249,7 @@ void snib__mq_claim_declared(struct snib__mq *z, snib_instant now,
     } else if (!c->alone && !c->may_queue && !follows) {
         snib__mq_try_begin(z, now, c);
     } else {
-        claim_consume(z, now, c);
+        snib__mq_claim_consume(z, now, c);
         if (!m->messages) {
             snib__mq_claim_seed(z, now, c);
         }
@@ -306,9 +311,12 @@ static void claim_method(struct snib__mq *z, snib_instant now,
         }
         break;
     case SNIB__AMQP_ACK:
-        if (c->stage == MQ_JOINS) {
+        if (c->stage == MQ_FREES &&
+            snib__mq_channel_is_confirmed(&c->channel)) {
+            snib__mq_end_freed(z, now, c, 0);
+        } else if (c->stage == MQ_JOINS && claim_is_woken(c)) {
             snib__heap_remove(&z->alarms, &c->timer);
-            claim_consume(z, now, c);
+            snib__mq_claim_consume(z, now, c);
         }
         break;
     case SNIB__AMQP_CONSUME_OK:
@@ -316,6 +324,7 @@ static void claim_method(struct snib__mq *z, snib_instant now,
         break;
     case SNIB__AMQP_CANCEL:
     case SNIB__AMQP_RETURN:
+        snib__mq_lean_forget(z, c);
         snib__mq_claim_lost(z, now, c, &gone);
         break;
     default:
@@ -330,8 +339,12 @@ void snib__mq_claim_heard(struct snib__mq *z, snib_instant now,
     struct mq_claim *c = (struct mq_claim *)(void *)channel;
     if (c->stage >= MQ_CLOSES) {
         snib__mq_end_heard(z, now, c, heard);
+    } else if (c->stage == MQ_LEAVES) {
+        snib__mq_lean_heard(z, now, c, heard);
     } else if (heard->lost) {
-        snib__mq_claim_lost(z, now, c, heard);
+        if (!snib__mq_lean_missed(z, now, c, heard)) {
+            snib__mq_claim_lost(z, now, c, heard);
+        }
     } else if (c->stage == MQ_TRIES) {
         snib__mq_try_heard(z, now, c, heard);
     } else if (heard->method) {
@@ -365,9 +378,15 @@ static void claim_alarm(struct snib__mq *z, snib_instant now,
             snib__mq_try_waits(z, now, c);
         } else if (c->step) {
             c->step->told->queued(z, now, c->step, MQ_NOT_KNOWN);
+        } else {
+            c->quiet = true;
         }
         break;
-    case MQ_LEARNS:
+    case MQ_LEARNS: /* on another channel, if this one takes nothing any more */
+        if (!snib__mq_lean_again(z, now, c)) {
+            snib__mq_claim_probe(z, now, c);
+        }
+        break;
     case MQ_OUTWAITS:
         snib__mq_claim_probe(z, now, c);
         break;
@@ -375,6 +394,7 @@ static void claim_alarm(struct snib__mq *z, snib_instant now,
         claim_expired(z, now, c);
         break;
     case MQ_FREES: /* it is the active one no more */
+    case MQ_LEAVES:
         snib__mq_claim_lost(z, now, c, &away);
         break;
     case MQ_CONSUMES:

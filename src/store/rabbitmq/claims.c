@@ -1,12 +1,12 @@
 /* store/rabbitmq/claims.c — claims by id, and what is done with one whatever it is
- * about: its end, its messages. */
+ * about: its beginning and its end, its messages. */
 #include <string.h>
 
 #include "base/mem.h"
 #include "core/rules/rules.h"
 #include "store/rabbitmq/rabbitmq_i.h"
 
-enum { CLAIMS_SEED_MS = 10000 };
+enum { CLAIMS_SEED_MS = 10000, CLAIMS_SEED_LIVES_MS = 5000 };
 
 /* -- found, forgotten ------------------------------------------------------ */
 
@@ -106,6 +106,41 @@ void snib__mq_claim_lost(struct snib__mq *z, snib_instant now,
     }
 }
 
+/* -- begun, over ------------------------------------------------------------------ */
+
+void snib__mq_claim_consume(struct snib__mq *z, snib_instant now,
+                            struct mq_claim *c)
+{
+    c->stage = MQ_CONSUMES;
+    snib__mq_channel_consume(z, now, &c->channel, c->queue);
+}
+
+void snib__mq_claim_join(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c)
+{
+    const struct snib__amqp_queue queue = {.name = c->queue,
+                                           .quorum = true,
+                                           .single_consumer = true,
+                                           .expires_ms = MQ_EXPIRES_MS,
+                                           .delivery_limit = 1000000};
+    snib__amqp_put_declare(snib__mq_out(z), c->channel.number, &queue);
+    snib__mq_channel_asks(z, now, &c->channel, 1);
+}
+
+/* Where a HELD may lie there still, a FREE is sent once more (orphan.c). */
+void snib__mq_claim_over(struct snib__mq *z, snib_instant now,
+                         struct mq_claim *c, bool lost)
+{
+    struct mq_step *k = c->step;
+    c->wrote = c->wrote && lost;
+    bool ended = !c->wrote;
+    snib__mq_claim_forget(z, now, c);
+    if (k) {
+        k->ended = ended;
+        k->phase = MQ_IDLE;
+    }
+}
+
 /* -- messages ------------------------------------------------------------------------- */
 
 void snib__mq_claim_ack(struct snib__mq *z, snib_instant now,
@@ -154,12 +189,15 @@ bool snib__mq_claim_send(struct snib__mq *z, snib_instant now,
     return true;
 }
 
+/* It goes to who is the active one already, so it need not stay: those of many who
+ * wait would all lie before the renewal of a holder whose channel is bound (lean.c). */
 void snib__mq_claim_seed(struct snib__mq *z, snib_instant now,
                          struct mq_claim *c)
 {
     const struct mq_message seed = {.kind = MQ_SEED,
                                     .id = {c->id[0], c->id[1]}};
-    const struct snib__amqp_message to = {.queue = c->queue};
+    const struct snib__amqp_message to = {.queue = c->queue,
+                                          .expires_ms = CLAIMS_SEED_LIVES_MS};
     if (c->stage <= MQ_WAITS &&
         (!c->seeded.ns ||
          snib__reached(now,

@@ -14,6 +14,9 @@ static void decide_send(struct snib__mq *z, snib_instant now,
         .err = SNIB_ERR_STORE,
         .text = "the tokens of this lock have come to their end (2^53); remove "
                 "its queue when nobody holds it"};
+    if (!snib__mq_lean_clear(z, now, c)) {
+        return;
+    }
     c->stage = MQ_LEARNS;
     snib__heap_set(&z->alarms, &c->timer, snib__mq_claim_patience(z, now));
     if (!snib__mq_claim_send(z, now, c, kind)) {
@@ -31,11 +34,14 @@ static void decide_grant(struct snib__mq *z, snib_instant now,
             s->says.id[1] == c->id[1]) {
             c->own_tag = s->tag;
             c->own_serial = s->says.serial;
+        } else if (c->lean && s->says.kind == MQ_FREE) {
+            c->older_tag = s->tag; /* there is no second one: lean.c */
         } else {
             snib__mq_claim_ack(z, now, c, s->tag);
         }
     }
     snib__mq_view_free(&c->view);
+    snib__mq_lean_remember(z, now, c);
     c->stage = MQ_HOLDS;
     c->token = c->last.token;
     c->lease_ms = c->wish_ms;
@@ -68,6 +74,9 @@ static void decide_wait(struct snib__mq *z, snib_instant now,
 {
     struct mq_step *k = c->step;
     snib_duration left = snib__between(now, until);
+    if (!snib__mq_lean_clear(z, now, c)) {
+        return;
+    }
     if (c->may_queue) {
         c->stage = MQ_OUTWAITS;
         snib__heap_set(&z->alarms, &c->timer, until);
@@ -94,8 +103,9 @@ void snib__mq_claim_decide(struct snib__mq *z, snib_instant now,
 {
     snib_instant until = snib__mq_view_until(&c->view, c->id);
     bool blocked = until.ns && !snib__reached(now, until);
-    if (c->due) {
-        return; /* it will know more when that came back */
+    if (c->due) { /* it will know more when that came back */
+        (void)snib__mq_lean_clear(z, now, c);
+        return;
     }
     if (!c->learned) {
         decide_send(z, now, c, blocked ? MQ_PROBE : MQ_HELD);

@@ -136,8 +136,8 @@ static void doctor_begin(struct snib__mq *z, snib_instant now,
     }
     snib__mq_step_asks(z, k, snib__after(now, z->request));
     snib__amqp_put_declare(snib__mq_out(z), k->channel.number, &make);
-    snib__amqp_put_consume(snib__mq_out(z), k->channel.number, queue, false);
-    snib__mq_channel_asks(z, now, &k->channel, 2);
+    snib__mq_channel_asks(z, now, &k->channel, 1);
+    snib__mq_channel_consume(z, now, &k->channel, queue);
 }
 
 const struct mq_work snib__mq_doctor_work = {.begin = doctor_begin};

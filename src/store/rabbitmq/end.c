@@ -2,24 +2,13 @@
  *
  * What was held is given back by a message FREE, which is in the queue when it came
  * back. Then the channel is closed, and the broker hands what was delivered on it to
- * the next consumer, in one step.
+ * the next consumer, in one step. (Who had the lock lately keeps its channel: lean.c.)
  *
  * It does that a moment after it has answered. Who waits does not mind; who tries
  * then finds that somebody consumes, and asks who (try.c). */
 #include "store/rabbitmq/rabbitmq_i.h"
 
 enum { END_LATER_MS = MQ_LEASE_MOST_MS + 60000, END_LATER_MOST = 8 };
-
-static void end_over(struct snib__mq *z, snib_instant now, struct mq_claim *c)
-{
-    struct mq_step *k = c->step;
-    c->wrote = c->wrote && c->stage != MQ_CLOSES;
-    snib__mq_claim_forget(z, now, c);
-    if (k) {
-        k->ended = true;
-        k->phase = MQ_IDLE;
-    }
-}
 
 static void end_close(struct snib__mq *z, snib_instant now, struct mq_claim *c)
 {
@@ -37,12 +26,12 @@ void snib__mq_claim_end(struct snib__mq *z, snib_instant now,
     if (c->stage == MQ_OUTWAITS) { /* else the next one begins with its wait */
         snib__mq_note_later(z, now, c);
     }
-    if (c->wrote) {
+    if (!c->wrote) {
+        end_close(z, now, c);
+    } else if (!snib__mq_lean_leave(z, now, c)) {
+        (void)snib__mq_claim_send(z, now, c, MQ_FREE); /* it needs no token */
         c->stage = MQ_FREES;
         snib__heap_set(&z->alarms, &c->timer, snib__mq_claim_patience(z, now));
-        (void)snib__mq_claim_send(z, now, c, MQ_FREE); /* it needs no token */
-    } else {
-        end_close(z, now, c);
     }
 }
 
@@ -58,7 +47,9 @@ void snib__mq_claim_refuse(struct snib__mq *z, snib_instant now,
     }
 }
 
-/* The message FREE stays, for who comes next; those that it ends go. */
+/* The message FREE has come back, or was confirmed (lean.c): who has no credit, or not its turn, does not
+ * get it. It
+ * stays, for who comes next; those that it ends go. */
 void snib__mq_end_freed(struct snib__mq *z, snib_instant now,
                         struct mq_claim *c, uint64_t tag)
 {
@@ -82,7 +73,7 @@ void snib__mq_end_heard(struct snib__mq *z, snib_instant now,
 {
     if (heard->lost ||
         (heard->method && heard->method->id == SNIB__AMQP_CHANNEL_CLOSE_OK)) {
-        end_over(z, now, c);
+        snib__mq_claim_over(z, now, c, heard->lost);
     }
 }
 

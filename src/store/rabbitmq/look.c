@@ -314,9 +314,7 @@ static void look_declared(struct snib__mq *z, snib_instant now,
         k->at = LOOK_READS;
         k->due = m->messages;
         snib__mq_step_asks(z, k, snib__after(now, snib__ms(LOOK_MOST_MS)));
-        snib__amqp_put_consume(snib__mq_out(z), k->channel.number, queue,
-                               false);
-        snib__mq_channel_asks(z, now, &k->channel, 1);
+        snib__mq_channel_consume(z, now, &k->channel, queue);
     } else {
         look_lock_row(k, k->r->name->raw, k->r->name->raw_size, 0);
         look_over(z, now, k);
@@ -389,9 +387,7 @@ static void look_begin(struct snib__mq *z, snib_instant now, struct mq_step *k)
         return;
     }
     snib__mq_step_asks(z, k, snib__after(now, z->request));
-    snib__amqp_put_consume(snib__mq_out(z), k->channel.number,
-                           SNIB__AMQP_REPLIES, true);
-    snib__mq_channel_asks(z, now, &k->channel, 1);
+    snib__mq_channel_hear(z, now, &k->channel, SNIB__AMQP_REPLIES);
     if (!look_lists(k)) {
         look_declare(z, now, k);
     }

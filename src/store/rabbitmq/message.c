@@ -186,18 +186,50 @@ static bool message_ends_nothing(const struct mq_view *v, uint32_t i)
     return !needed;
 }
 
+/* A HELD that was sent before another one of its request, and for no longer: leases
+ * count from the sending, so it is over before that one is. */
+static bool message_is_outlasted(const struct mq_view *v, uint32_t i)
+{
+    const struct mq_message *m = &v->seen[i].says;
+    for (uint32_t j = 0; j < v->count; j++) {
+        const struct mq_message *o = &v->seen[j].says;
+        if (j != i && o->kind == MQ_HELD && message_is_of(o, m->id) &&
+            o->serial >= m->serial && o->lease_ms >= m->lease_ms) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t message_take_out(struct mq_view *v, uint32_t i)
+{
+    uint64_t tag = v->seen[i].tag;
+    memmove(&v->seen[i], &v->seen[i + 1], (--v->count - i) * sizeof *v->seen);
+    return tag;
+}
+
 /* What says nothing any more: tries that are refused leave messages, too. */
 uint64_t snib__mq_view_prune(struct mq_view *v)
 {
     for (uint32_t i = 0; i < v->count; i++) {
         const struct mq_message *m = &v->seen[i].says;
         if (message_is_topped(v, i) &&
-            (m->kind == MQ_HELD ? snib__mq_view_is_over(v, m)
-                                : message_ends_nothing(v, i))) {
-            uint64_t tag = v->seen[i].tag;
-            memmove(&v->seen[i], &v->seen[i + 1],
-                    (--v->count - i) * sizeof *v->seen);
-            return tag;
+            (m->kind == MQ_HELD
+                 ? snib__mq_view_is_over(v, m) || message_is_outlasted(v, i)
+                 : message_ends_nothing(v, i))) {
+            return message_take_out(v, i);
+        }
+    }
+    return 0;
+}
+
+uint64_t snib__mq_view_outdone(struct mq_view *v, const uint64_t id[2],
+                               uint64_t serial)
+{
+    for (uint32_t i = 0; i < v->count; i++) {
+        const struct mq_message *m = &v->seen[i].says;
+        if (m->kind == MQ_HELD && message_is_of(m, id) && m->serial < serial) {
+            return message_take_out(v, i);
         }
     }
     return 0;

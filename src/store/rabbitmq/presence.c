@@ -133,8 +133,8 @@ void snib__mq_presence_begin(struct snib__mq *z, snib_instant now)
     if (snib__mq_channel_open(z, now, &z->presence, presence_heard)) {
         snib__amqp_put_declare(out, z->presence.number, &own);
         snib__amqp_put_bind(out, z->presence.number, queue);
-        snib__amqp_put_consume(out, z->presence.number, queue, true);
-        snib__mq_channel_asks(z, now, &z->presence, 3);
+        snib__mq_channel_asks(z, now, &z->presence, 2);
+        snib__mq_channel_hear(z, now, &z->presence, queue);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "core/about.h"
 #include "core/store.h"
 #include "proto/amqp/amqp.h"
+#include "store/rabbitmq/message.h"
 
 /* What is known of a holder whose message lies in the queue, and who is not there. */
 #define MQ_GONE                                                                \
@@ -16,11 +17,12 @@ enum {
     MQ_TLS_PORT = 5671,
     MQ_HEARTBEAT_S = 10,
     MQ_CHANNELS = 2047,
-    MQ_JOINING = 64,    /* so many claims ask for their queues at once */
-    MQ_QUEUE_MAX = 256, /* of a queue's name, with its NUL */
+    MQ_JOINING = 64, /* so many claims ask for their queues at once */
     MQ_MESSAGE_MAX = SNIB__ABOUT_MAX + 600,
     MQ_BUCKETS = 1024, /* of claims */
     MQ_FIRSTS = 64,    /* grants of others that are remembered */
+    MQ_KNOWN = 256,    /* queues that are remembered */
+    MQ_POOL = 8,       /* channels that are kept */
     MQ_TOLD = 64,      /* requests to be looked at, not yet asked for */
     MQ_ADDRESS = 100,  /* so much of a server's is shown */
     MQ_TEXT = 252,
@@ -37,61 +39,6 @@ struct snib__mq;
 struct mq_channel;
 struct mq_claim;
 struct mq_step;
-
-/* -- message.c ----------------------------------------------------------------- */
-
-/* What a message in a lock's queue says. */
-typedef enum mq_kind {
-    MQ_FOREIGN, /* it is none of ours */
-    MQ_SEED,    /* nothing: so that somebody hears */
-    MQ_PROBE,   /* nothing: who sent it is to get it back */
-    MQ_WHO,     /* somebody asks who holds and who waits (presence.c) */
-    MQ_HELD,    /* this request holds, or is about to, for a lease */
-    MQ_FREE,    /* what this request has said before is over */
-    MQ_WAITING  /* an answer to WHO: this request waits */
-} mq_kind;
-
-struct mq_message {
-    mq_kind kind;
-    uint64_t id[2];   /* of the request */
-    int64_t token;    /* no grant before this message had a higher one */
-    int64_t lease_ms; /* HELD */
-    uint64_t serial;  /* its client's messages have rising ones */
-};
-
-void snib__mq_message_read(const char *text, size_t size,
-                           struct mq_message *ret);
-void snib__mq_message_write(const struct mq_message *, const char *about,
-                            size_t about_size, struct snib__buf *ret);
-/* The queue of this lock; the one in which a note waits for a lease. */
-void snib__mq_queue(const struct snib__name *, char ret[MQ_QUEUE_MAX]);
-void snib__mq_queue_later(const char *queue, char ret[MQ_QUEUE_MAX]);
-
-/* One that was delivered, and is not acknowledged. */
-struct mq_seen {
-    struct mq_message says;
-    uint64_t tag;
-    snib_instant came;
-};
-
-/* What an active consumer has seen, in its order. */
-struct mq_view {
-    struct mq_seen *seen;
-    uint32_t count, capacity;
-};
-
-/* False: no memory, or it is too much. */
-bool snib__mq_view_add(struct mq_view *, const struct mq_seen *);
-void snib__mq_view_free(struct mq_view *);
-/* Is there a message FREE of this grant that was sent behind this HELD? */
-bool snib__mq_view_is_over(const struct mq_view *,
-                           const struct mq_message *held);
-/* The tag of a message that said nothing any more, and was taken out; 0: none. */
-uint64_t snib__mq_view_prune(struct mq_view *);
-/* Until when somebody other than this request may hold; 0: nobody does. */
-snib_instant snib__mq_view_until(const struct mq_view *, const uint64_t id[2]);
-/* The highest token of all; of all but the message with this tag. */
-int64_t snib__mq_view_token(const struct mq_view *, uint64_t but_tag);
 
 /* -- channel.c -------------------------------------------------------------- */
 
@@ -113,15 +60,30 @@ typedef void mq_heard_fn(struct snib__mq *, snib_instant now,
                          struct mq_channel *, const struct mq_heard *);
 
 struct mq_channel {
-    uint16_t number; /* 0: it is not open */
-    bool closing;    /* we have closed it: what comes is not told */
-    uint32_t due;    /* answers */
+    uint16_t number;   /* 0: it is not open */
+    bool closing;      /* we have closed it: what comes is not told */
+    uint32_t due;      /* answers */
+    uint32_t consumer; /* the last one that began here; 0: none has */
+    snib_instant opened;
+    bool confirms;                 /* what is published is confirmed: */
+    uint64_t published, confirmed; /* so much was, and up to here */
     mq_heard_fn *heard;
 };
 
 struct snib__buf *snib__mq_out(struct snib__mq *);
 /* The connection is to be cut at the end of the step. */
 void snib__mq_leave(struct snib__mq *, snib_err, const char *text, bool barred);
+/* Consume from a queue. Each consumer of messages has a number of its own, since what
+ * a broker keeps for one may come again: an acknowledgement of a former one's first
+ * message would be one of this one's. */
+void snib__mq_channel_consume(struct snib__mq *, snib_instant now,
+                              struct mq_channel *, const char *queue);
+void snib__mq_channel_hear(struct snib__mq *, snib_instant now,
+                           struct mq_channel *, const char *queue);
+/* From now on what is published here is confirmed. Is the last message? */
+void snib__mq_channel_confirms(struct snib__mq *, snib_instant now,
+                               struct mq_channel *);
+bool snib__mq_channel_is_confirmed(const struct mq_channel *);
 /* False: there is no number free. */
 bool snib__mq_channel_open(struct snib__mq *, snib_instant now,
                            struct mq_channel *, mq_heard_fn *);
@@ -139,6 +101,19 @@ bool snib__mq_channel_frame(struct snib__mq *, snib_instant now,
 /* The connection is no more. */
 void snib__mq_channels_lost(struct snib__mq *, snib_instant now, snib_err,
                             const char *text);
+
+/* -- pool.c ----------------------------------------------------------------- */
+
+/* False: none is kept. One that is taken has the bound of put_qos still. */
+bool snib__mq_pool_take(struct snib__mq *, struct mq_channel *ret,
+                        mq_heard_fn *heard);
+/* Nothing is on it any more. It is kept if there is room, and it was not for long yet:
+ * then its number is 0. */
+void snib__mq_pool_put(struct snib__mq *, snib_instant now,
+                       struct mq_channel *);
+/* Those that were there for long are closed. */
+snib_instant snib__mq_pool_due(const struct snib__mq *);
+void snib__mq_pool_tick(struct snib__mq *, snib_instant now);
 
 /* -- session.c -------------------------------------------------------------- */
 
@@ -193,6 +168,7 @@ struct mq_session {
     struct mq_coming {
         uint16_t channel; /* 0: none */
         bool headed, answers;
+        uint32_t consumer;
         uint64_t tag, size;
         char reply_to[SNIB__AMQP_SHORT + 1];
         struct snib__buf body;
@@ -242,8 +218,9 @@ typedef enum mq_stage {
     MQ_LEARNS,   /* it is the active one; its own message is on its way back */
     MQ_OUTWAITS, /* … and a grant without its holder is not over yet */
     MQ_HOLDS,
-    MQ_FREES, /* given back: that message is on its way back */
-    MQ_CLOSES /* its channel is being closed */
+    MQ_FREES,  /* given back: that message is on its way back */
+    MQ_LEAVES, /* given back, and its consumer is on its way out (lean.c) */
+    MQ_CLOSES  /* its channel is being closed */
 } mq_stage;
 
 /* What this client has at the broker for a request. */
@@ -261,18 +238,26 @@ struct mq_claim {
     bool alone;   /* nobody consumed when it came */
     bool asked;   /* … but it was given nothing: who was first? (try.c) */
     bool hears;   /* answers */
+    bool lean;    /* its queue was known (lean.c) */
+    bool stray;   /* LEAVES: something was delivered all the same */
+    bool gone;    /* … its consumer is */
+    bool quiet;   /* WAITS: nothing has come, and nobody was there to be told */
     struct mq_message last; /* that message */
     snib_instant sent;      /* … was sent then */
     snib_instant seeded;    /* its last SEED was */
+    uint64_t
+        woken; /* JOINS: the number of its first one, where it is confirmed */
     int64_t token, floor;
     int64_t lease_ms, wish_ms; /* the longest one promised; the one asked for */
     uint64_t own_tag, own_serial;   /* HOLDS: of the message that says so */
+    uint64_t older_tag;             /* … and one that was kept; 0: none */
     snib_instant since, valid_from; /* HOLDS: of the grant; of its lease */
     struct mq_view view;
     struct mq_step *step; /* waits for it; NULL: none does */
     uint64_t prior[2];    /* the own grant that it ends when it consumes */
     int64_t prior_token;  /* 0: there is none */
     snib_instant tried;   /* TRIES: since then */
+    uint64_t hash;        /* of its name */
     char queue[MQ_QUEUE_MAX];
     char *about;
     size_t about_size;
@@ -283,6 +268,14 @@ void snib__mq_claim_add(struct snib__mq *, struct mq_claim *);
 void snib__mq_claim_free(struct mq_claim *);
 /* It asks for its queue and its position no more. */
 void snib__mq_claim_joined(struct snib__mq *, struct mq_claim *);
+/* From the beginning: it asks for its queue; it consumes from it. */
+void snib__mq_claim_join(struct snib__mq *, snib_instant now,
+                         struct mq_claim *);
+void snib__mq_claim_consume(struct snib__mq *, snib_instant now,
+                            struct mq_claim *);
+/* It is no more, and its step goes on. lost: nobody has confirmed that. */
+void snib__mq_claim_over(struct snib__mq *, snib_instant now, struct mq_claim *,
+                         bool lost);
 /* It asks for its position. NULL: no memory, or no channel (*ret_err). */
 struct mq_claim *snib__mq_claim_make(struct snib__mq *, snib_instant now,
                                      const struct snib__request *,
@@ -328,6 +321,35 @@ void snib__mq_end_freed(struct snib__mq *, snib_instant now, struct mq_claim *,
                         uint64_t tag);
 void snib__mq_end_heard(struct snib__mq *, snib_instant now, struct mq_claim *,
                         const struct mq_heard *);
+
+/* -- lean.c ----------------------------------------------------------------- */
+
+/* The claim of a lock that this client had lately, and that may wait: is made
+ * lean, and has a channel. False: it is to be made as others are. */
+bool snib__mq_lean_open(struct snib__mq *, snib_instant now, struct mq_claim *);
+/* It was granted. */
+void snib__mq_lean_remember(struct snib__mq *, snib_instant now,
+                            const struct mq_claim *);
+/* Its own messages that others came behind, and nobody holds by, are done with.
+ * False: it cannot get back what it sends, and was begun anew. */
+bool snib__mq_lean_clear(struct snib__mq *, snib_instant now,
+                         struct mq_claim *);
+/* No answer has come: it is begun anew, on a channel without a bound. False: it is on
+ * such a one, or its own takes messages still. */
+bool snib__mq_lean_again(struct snib__mq *, snib_instant now,
+                         struct mq_claim *);
+/* Its queue is not known any more. */
+void snib__mq_lean_forget(struct snib__mq *, const struct mq_claim *);
+/* Its channel is no more. False: for another reason than that its queue is not
+ * there, after which it is begun anew. */
+bool snib__mq_lean_missed(struct snib__mq *, snib_instant now,
+                          struct mq_claim *, const struct mq_heard *);
+/* Give it back, and keep the channel. False: it has to be closed. */
+bool snib__mq_lean_leave(struct snib__mq *, snib_instant now,
+                         struct mq_claim *);
+void snib__mq_lean_heard(struct snib__mq *, snib_instant now, struct mq_claim *,
+                         const struct mq_heard *);
+
 /* try.c: somebody consumes, and this one may not wait: it is refused, or goes on
  * when the other one was only about to go. */
 void snib__mq_try_begin(struct snib__mq *, snib_instant now, struct mq_claim *);
@@ -453,6 +475,12 @@ struct snib__mq {
         *channel[MQ_CHANNELS + 1]; /* by number; NULL: free, or … */
     bool closing[MQ_CHANNELS + 1]; /* … its end is not confirmed */
     uint16_t channel_max, channel_at;
+    struct mq_channel pool[MQ_POOL]; /* open, and nobody's (pool.c) */
+    struct {
+        uint64_t hash;
+        snib_instant at;
+    } known
+        [MQ_KNOWN]; /* locks that this client was granted, and when (lean.c) */
     struct mq_channel presence; /* on which it is asked who is there */
     struct snib__list steps;
     uint32_t made; /* steps */

@@ -197,9 +197,10 @@ static void step_acquire(struct snib__mq *z, snib_instant now,
         step_make_claim(z, now, k);
     } else if (c->stage == MQ_HOLDS) {
         step_granted(z, now, k, c);
-    } else if (waits && k->r->said.answer == SNIB__QUEUED) {
+    } else if (waits && (c->quiet || k->r->said.answer == SNIB__QUEUED)) {
+        bool known = k->r->said.answer == SNIB__QUEUED;
         snib__mq_claim_seed(z, now, c);
-        step_queued(z, now, k, k->r->said.left);
+        step_queued(z, now, k, known ? k->r->said.left : MQ_NOT_KNOWN);
     } else {
         step_attach(z, now, k, c);
     }

@@ -22,7 +22,8 @@
  *     the active one, or was when it was delivered, and has been given all that lay
  *     before it: what was not acknowledged comes first, the rest in order.
  *  2. Who holds has sent a HELD with its lease and got it back. A renewal does the
- *     same again, and then acknowledges the HELD before. So as long as it may believe
+ *     same again, and then acknowledges the HELD before, or (lean.c) the one before
+ *     that. So as long as it may believe
  *     to hold, a HELD of that lease or a longer one lies in the queue.
  *  3. Its lease counts from before it sent that message. Who is made active instead
  *     is so later than that, gets that HELD, and waits for the whole lease from then
@@ -47,12 +48,13 @@
  *
  * A message without a meaning (SEED) makes the active consumer hear something where
  * nothing lies in the queue: a new one, or one that an operator has emptied. Seeds
- * are acknowledged by whomever they come to.
+ * are acknowledged by whomever they come to, and gone after some seconds.
  *
  * And of the fence (P2): each HELD and FREE has a token, and a grant's is above those
  * of all messages that its holder has been delivered. The last grant's message is one
  * of them, so tokens rise as long as the queue is there; above a new queue's first
- * one by the clocks of clients. */
+ * one by the clocks of clients, and above one whose message was lost with a broker
+ * that was killed (lean.c). */
 #include "core/blocking.h"
 #include "store/rabbitmq/rabbitmq.h"
 #include "store/rabbitmq/rabbitmq_i.h"
@@ -109,6 +111,7 @@ static void store_rabbitmq_input(struct snib__store *store, snib_instant now,
         snib__blocking_store_ops.input(z->requests, now, in);
         snib__mq_session_tick(z, now);
         snib__mq_claims_tick(z, now);
+        snib__mq_pool_tick(z, now);
         snib__mq_steps_tick(z, now);
     } else if (in->kind != SNIB__IN_NOTIFIED) {
         snib__mq_session_input(z, now, in);
@@ -122,6 +125,7 @@ static snib_instant store_rabbitmq_due(const struct snib__store *store)
     snib_instant due = snib__blocking_store_ops.due(z->requests);
     due = snib__sooner(due, snib__heap_due(&z->timers));
     due = snib__sooner(due, snib__heap_due(&z->alarms));
+    due = snib__sooner(due, snib__mq_pool_due(z));
     return snib__sooner(due, snib__mq_session_due(z));
 }
 

@@ -27,9 +27,7 @@ static void try_ask(struct snib__mq *z, snib_instant now, struct mq_claim *c)
         .queue = "", .may_vanish = true, .reply_to = SNIB__AMQP_REPLIES};
     if (!c->hears) { /* once: a second time is an error of the channel */
         c->hears = true;
-        snib__amqp_put_consume(snib__mq_out(z), c->channel.number,
-                               SNIB__AMQP_REPLIES, true);
-        snib__mq_channel_asks(z, now, &c->channel, 1);
+        snib__mq_channel_hear(z, now, &c->channel, SNIB__AMQP_REPLIES);
     }
     snib__mq_publish(z, &c->channel, &who, c->queue, strlen(c->queue), &to);
     snib__mq_channel_asks(z, now, &c->channel, 0);
