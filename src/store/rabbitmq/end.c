@@ -47,9 +47,9 @@ void snib__mq_claim_refuse(struct snib__mq *z, snib_instant now,
     }
 }
 
-/* The message FREE has come back, or was confirmed (lean.c): who has no credit, or not its turn, does not
- * get it. It
- * stays, for who comes next; those that it ends go. */
+/* The message FREE has come back, or was confirmed: who has no credit (lean.c), or
+ * whose turn it is not, does not get it. It stays, for who comes next; those that it
+ * ends go. */
 void snib__mq_end_freed(struct snib__mq *z, snib_instant now,
                         struct mq_claim *c, uint64_t tag)
 {
