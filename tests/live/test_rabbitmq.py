@@ -157,6 +157,20 @@ def test_a_release_wakes_the_next_and_they_go_in_order(one, drivers, name):
     assert min(took) < 0.3, took  # not by a poll
 
 
+def test_what_waiters_send_to_be_heard_does_not_stay(one, drivers, look, name):
+    holder = drivers(one.url)
+    for _ in range(2):  # the next one's channel is kept, and bound
+        holder.acquire(holder.lock(name), wait_ms=5000).release()
+    # Its renewals, which take all that lies there, come later than that.
+    grant = holder.acquire(holder.lock(name, lease_ms=120000), wait_ms=5000)
+    waiter = drivers(one.url)
+    pending = waiter.start_acquire(waiter.lock(name), wait_ms=30000)
+    wait_until(lambda: look.counts(f"snib.l.{name}")[0] == 1, 5, "it is there")
+    wait_until(lambda: look.counts(f"snib.l.{name}")[0] == 0, 8, "it is gone")
+    grant.release()
+    pending.wait().release()
+
+
 def test_a_long_name_is_a_lock_of_its_own(one, drivers):
     holder, other = drivers(one.url), drivers(one.url)
     grant = holder.acquire(holder.lock("x" * 400, id="long"))
