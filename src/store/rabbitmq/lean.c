@@ -147,7 +147,7 @@ bool snib__mq_lean_clear(struct snib__mq *z, snib_instant now,
 /* The broker speaks, but does not take what is published there. One that stands still
  * takes it later; so does one with an alarm. Or it has taken a PROBE as well, and gives
  * neither: for it something is not acknowledged still that is. */
-static bool lean_is_deaf(const struct snib__mq *z, const struct mq_claim *c)
+static bool lean_is_unheard(const struct snib__mq *z, const struct mq_claim *c)
 {
     bool speaks = z->session.heard.ns > c->sent.ns && !*z->session.blocked;
     return speaks && (c->last.kind == MQ_PROBE ||
@@ -157,7 +157,7 @@ static bool lean_is_deaf(const struct snib__mq *z, const struct mq_claim *c)
 bool snib__mq_lean_again(struct snib__mq *z, snib_instant now,
                          struct mq_claim *c)
 {
-    if (!c->lean || !lean_is_deaf(z, c)) {
+    if (!c->lean || !lean_is_unheard(z, c)) {
         return false;
     }
     lean_rejoin(z, now, c);

@@ -245,8 +245,7 @@ struct mq_claim {
     struct mq_message last; /* that message */
     snib_instant sent;      /* … was sent then */
     snib_instant seeded;    /* its last SEED was */
-    uint64_t
-        woken; /* JOINS: the number of its first one, where it is confirmed */
+    uint64_t woken; /* JOINS: the number of its first one, if it is confirmed */
     int64_t token, floor;
     int64_t lease_ms, wish_ms; /* the longest one promised; the one asked for */
     uint64_t own_tag, own_serial;   /* HOLDS: of the message that says so */
