@@ -194,10 +194,11 @@ static void claim_message(struct snib__mq *z, snib_instant now,
     struct mq_seen seen = {.tag = heard->tag, .came = now};
     snib__mq_message_read(heard->bytes, heard->size, &seen.says);
     const struct mq_message *m = &seen.says;
-    bool own = c->due && m->id[0] == c->id[0] && m->id[1] == c->id[1] &&
-               m->serial == c->last.serial && m->kind == c->last.kind;
+    bool its = m->id[0] == c->id[0] && m->id[1] == c->id[1];
+    bool own = c->due && its && m->serial == c->last.serial &&
+               m->kind == c->last.kind;
     bool before = c->stage <= MQ_OUTWAITS;
-    if (before && m->kind == MQ_HELD) {
+    if (before && !its && m->kind == MQ_HELD) {
         seen.came = claim_first_seen(z, now, m);
     }
     if (own) {
