@@ -134,7 +134,8 @@ def test_a_key_that_cannot_be_read_may_hold(at, server):
                  ["run", name, "--", "true"]):
         done = snib.run(*args)
         assert done.returncode == 78, (args, done.stdout, done.stderr)
-        assert f"another version of snib, or by hand: {key};" in done.stderr
+        assert "another version of snib, or by hand;" in done.stderr
+        assert key in done.stderr
     server.ctl("del", key)
     assert snib.run("try", name, "--", "true").returncode == 0
 

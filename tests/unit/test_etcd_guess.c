@@ -233,6 +233,22 @@ static void who_was_let_in_releases_by_what_it_saw(void **state)
     assert_int_not_equal(crowd[3].said.answer, SNIB__DONE);
 }
 
+/* A server takes 128 operations. */
+static void a_release_among_too_many_holders_fetches(void **state)
+{
+    enum { MANY = 114 };
+    (void)state;
+    struct snib__request reader;
+    for (uint64_t i = 0; i < MANY; i++) {
+        reader = asks(SNIB__ACQUIRE, i + 1);
+        reader.acquire.kind = SNIB_KIND_READ;
+        assert_int_equal(ask(&reader), SNIB__DONE);
+    }
+    assert_non_null(claim_of(&reader));
+    struct snib__request end = ends(SNIB__RELEASE, &reader);
+    assert_int_equal(calls_of(&end, SNIB__DONE), 2);
+}
+
 /* Who waits asks each second, so what was seen is soon others'. */
 static void what_was_seen_of_others_is_soon_fetched(void **state)
 {
@@ -489,6 +505,7 @@ int main(void)
         CASE(who_queues_has_fetched),
         CASE(a_grant_is_not_told_by_what_is_known),
         CASE(who_was_let_in_releases_by_what_it_saw),
+        CASE(a_release_among_too_many_holders_fetches),
         CASE(what_was_seen_of_others_is_soon_fetched),
         CASE(who_waits_behind_the_next_one_may_ask_meanwhile),
         CASE(nobody_is_let_in_who_has_left_unseen),

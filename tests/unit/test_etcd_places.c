@@ -388,6 +388,9 @@ static void a_key_that_cannot_be_read_lets_nobody_in(void **state)
     drop_key(w.keys - 1);
     next = asks(SNIB__ACQUIRE, 3);
     assert_int_equal(ask(&next), SNIB__DONE);
+    w.key[w.keys++] = k; /* who holds goes on */
+    struct snib__request renew = ends(SNIB__RENEW, &next);
+    assert_int_equal(ask(&renew), SNIB__DONE);
 }
 
 int main(void)

@@ -21,8 +21,9 @@
 #include "store/etcd/plan_i.h"
 
 enum {
-    CLAIMS_AT_ONCE = 2,    /* conflicts, before there is a pause */
-    CLAIMS_ALIVE_MS = 1000 /* what is there counts as alive for so long */
+    CLAIMS_AT_ONCE = 2,     /* conflicts, before there is a pause */
+    CLAIMS_ALIVE_MS = 1000, /* what is there counts as alive for so long */
+    CLAIMS_COMPARED = ETCD_OPS - 8 /* holders, of a transaction without a fetch */
 };
 
 static struct etcd_step *claims_of(struct etcd_call *c)
@@ -143,6 +144,16 @@ static bool claims_row(const struct snib__etcd *e, struct etcd_step *k,
     return claims_note(k, before, &parts->place, pair);
 }
 
+/* It may be a claim that holds, so nobody is let in. Who holds keeps what he has: a
+ * renewal lets nobody in. */
+static void claims_strange(struct etcd_step *k,
+                           const struct snib__etcd_pair *pair)
+{
+    if (!k->s.book.err && k->r[0]->verb != SNIB__RENEW) {
+        k->s.book.err = snib__etcd_key_strange(pair->key, &k->s.error);
+    }
+}
+
 static bool claims_rows(struct snib__etcd *e, struct etcd_step *k,
                         uint32_t lock, struct snib__etcd_rows *rows)
 {
@@ -150,9 +161,7 @@ static bool claims_rows(struct snib__etcd *e, struct etcd_step *k,
     struct etcd_parts parts;
     while (snib__etcd_next_pair(rows, &pair)) {
         if (!snib__etcd_key_read(e, pair.key, &parts)) {
-            k->s.book.err = k->s.book.err
-                                ? k->s.book.err
-                                : snib__etcd_key_strange(pair.key, &k->s.error);
+            claims_strange(k, &pair);
         } else if (!claims_row(e, k, lock, &parts, &pair)) {
             return false;
         }
@@ -327,11 +336,13 @@ static bool claims_guess(struct snib__etcd *e, snib_instant now,
                  claims_guessed_row(e, k, SNIB__KEY_CLAIM, g, &pairs[2]) &&
                  claims_guessed_others(e, k, g);
     claims_clock(k);
+    uint32_t holders = 0;
     for (uint32_t i = 0; i < k->s.claims; i++) {
         /* Its lease may be over: so it is compared. A waiter is when he is let in. */
         k->s.claim[i].seen_over = snib__rules_claim_holds(&k->s.claim[i].c);
+        holders += k->s.claim[i].seen_over;
     }
-    k->guessed = k->guessed &&
+    k->guessed = k->guessed && holders <= CLAIMS_COMPARED &&
                  snib__snapshot_decide(&k->s) == SNIB__SNAPSHOT_WRITE &&
                  k->r[0]->said.answer == SNIB__DONE;
     if (!k->guessed) {

@@ -247,7 +247,7 @@ snib_err snib__etcd_key_strange(struct snib__etcd_text t,
 {
     return snib__fail(reterr, SNIB_ERR_CONFIG,
                       "a key of this lock was made by another version of snib, "
-                      "or by hand: %.*s; let clients of that version end, or "
-                      "delete the key",
+                      "or by hand; let clients of that version end, or delete "
+                      "it: %.*s",
                       (int)t.size, (const char *)t.bytes);
 }

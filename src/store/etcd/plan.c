@@ -112,11 +112,13 @@ static void plan_key(struct plan *p, const struct snib__guard *g,
     snib__etcd_key_row(p->e, &g->key, &place, ret);
 }
 
+/* (An upgrade whose own grant has gone is passed over, and its row stays.) */
 static bool plan_may_be_last(const struct snib__snapshot_claim *c,
                              const struct snib__request *r)
 {
     return c->c.state == SNIB__WAITS && c->c.kind == SNIB_KIND_MUTEX &&
-           c->stamp && !c->changed && !c->gone && !c->left &&
+           !(c->c.upgrade_of[0] | c->c.upgrade_of[1]) && c->stamp && !c->changed &&
+           !c->gone && !c->left &&
            memcmp(c->c.request, r->id, sizeof r->id) != 0;
 }
 
