@@ -186,13 +186,34 @@ static void with_a_login_only_what_is_of_that_login_is_made_anew(void **state)
     zoo()->session.logged_in = false;
 }
 
-static void besides_curators_clients_nothing_is_made_anew(void **state)
+static void begin_anew_at(const char *text)
 {
-    (void)state;
     ops->free(store);
     snib__conns_free(&out);
     snib__free(name);
-    begin_at("zookeeper://h/l?dialect=curator-rw");
+    begin_at(text);
+}
+
+/* Servers from 3.8.5 or 3.9.4 on may lose sight of who holds (alone.c). */
+static void without_a_word_of_the_url_nothing_is_made_anew(void **state)
+{
+    static const char *const urls[] = {"zookeeper://h/l",
+                                       "zookeeper://h/l?one_step=no"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        begin_anew_at(urls[i]);
+        was_alone();
+        int64_t czxid = model_find("/l/n")->czxid;
+        section(5, 2, 2);
+        section(6, 2, 2);
+        assert_true(model_find("/l/n")->czxid == czxid);
+    }
+}
+
+static void besides_curators_clients_nothing_is_made_anew(void **state)
+{
+    (void)state;
+    begin_anew_at("zookeeper://h/l?dialect=curator-rw&one_step=yes");
     was_alone();
     int64_t czxid = model_find("/l/n")->czxid;
     section(5, 2, 2);
@@ -251,9 +272,18 @@ static void who_may_remove_nothing_above_stands_as_others_do(void **state)
     section(5, 3, 2);
 }
 
+static int begin_alone(void **state)
+{
+    (void)state;
+    return begin_at("zookeeper://h/l?one_step=yes");
+}
+
 int main(void)
 {
+#undef CASE
+#define CASE(f) cmocka_unit_test_setup_teardown(f, begin_alone, end)
     const struct CMUnitTest cases[] = {
+        CASE(without_a_word_of_the_url_nothing_is_made_anew),
         CASE(who_was_alone_writes_once_and_reads_nothing),
         CASE(tokens_rise_and_are_those_of_the_log),
         CASE(after_some_seconds_it_looks_first),

@@ -4,7 +4,8 @@
  *             ^                                           `--> grant: DONE
  *             `------- begins anew after each surprise
  *
- * Where nobody else is there: one step, with no look before (alone.c).
+ * Where nobody else is there, and the URL says so: one step, with no look before
+ * (alone.c).
  *
  * *Stand* makes the node that has this request's position in the order; *grant*
  * (grant.c) makes its record. Both go through the ensemble's log.

@@ -1,4 +1,5 @@
-/* store/zookeeper/alone.c — a lock that nobody has or wants is taken in one step.
+/* store/zookeeper/alone.c — a lock that nobody has or wants is taken in one step,
+ * where the URL says so (?one_step=yes).
  *
  * Who stands has to look whether it is next, and then to make its record: two
  * changes, each of which the ensemble syncs to its disks. Where nobody else is
@@ -12,6 +13,14 @@
  * All of it is done, or nothing. So the removal is the look, which all servers
  * agree on and which cannot be behind: nobody stood there, and whoever comes finds
  * the record, and waits.
+ *
+ * *Not with servers from 3.8.5 or 3.9.4 on.* A server writes a snapshot while it
+ * goes on, and what was done meanwhile is done to it once more when it is read. The
+ * lock's node may be in it as this step has left it. Then the removal leaves its
+ * children behind, and since ZOOKEEPER-4846 the step's own creations find those, and
+ * do not enter them below the new node: that server, started again or brought up to
+ * date by another one's snapshot, shows a lock that is held as free, and lets somebody
+ * in. Servers before that enter them.
  *
  * The numbers below the lock begin anew with it, and order only who stands at the
  * same time. What is removed by a name with its number is of one request, and no
@@ -46,7 +55,8 @@ bool snib__zoo_alone_may(const struct snib__zoo *z, const struct zoo_step *k)
     const struct snib__request *r = k->r;
     bool another =
         r->token || r->acquire.upgrade_of[0] || r->acquire.upgrade_of[1];
-    return !z->curator && z->fence.ready && !k->crowded && !another;
+    return z->one_step && !z->curator && z->fence.ready && !k->crowded &&
+           !another;
 }
 
 bool snib__zoo_alone_guess(struct snib__zoo *z, snib_instant now,

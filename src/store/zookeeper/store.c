@@ -29,8 +29,8 @@
  *     order of the log), so the look, by the connection that made this one,
  *     showed it. A writer who reads as well is let in before writers that wait;
  *     then the multi also checks that its node as the writer stands. Where nobody
- *     is there at all, node and record are made in one multi, which also proves
- *     that (alone.c).
+ *     is there at all, node and record may be made in one multi, which also
+ *     proves that (alone.c).
  *  2. Nobody is granted the lock while there is a record that excludes it. A
  *     release removes node and record, in one step.
  *  3. Where a record is and its node is not, the session has ended, or somebody

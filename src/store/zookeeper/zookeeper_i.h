@@ -479,6 +479,7 @@ struct snib__zoo {
     struct snib__heap timers;
     struct snib__list claim[ZOO_BUCKETS];
     uint32_t claims;
+    bool one_step; /* a free lock may be taken so (alone.c) */
     struct zoo_alone alone[ZOO_ALONE];
     struct snib__heap leases; /* of claims that are granted */
     struct zoo_sweep sweep;
