@@ -23,7 +23,8 @@
 enum {
     CLAIMS_AT_ONCE = 2,     /* conflicts, before there is a pause */
     CLAIMS_ALIVE_MS = 1000, /* what is there counts as alive for so long */
-    CLAIMS_COMPARED = ETCD_OPS - 8 /* holders, of a transaction without a fetch */
+    CLAIMS_COMPARED =
+        ETCD_OPS - 8 /* holders, of a transaction without a fetch */
 };
 
 static struct etcd_step *claims_of(struct etcd_call *c)

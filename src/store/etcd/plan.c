@@ -117,8 +117,8 @@ static bool plan_may_be_last(const struct snib__snapshot_claim *c,
                              const struct snib__request *r)
 {
     return c->c.state == SNIB__WAITS && c->c.kind == SNIB_KIND_MUTEX &&
-           !(c->c.upgrade_of[0] | c->c.upgrade_of[1]) && c->stamp && !c->changed &&
-           !c->gone && !c->left &&
+           !(c->c.upgrade_of[0] | c->c.upgrade_of[1]) && c->stamp &&
+           !c->changed && !c->gone && !c->left &&
            memcmp(c->c.request, r->id, sizeof r->id) != 0;
 }
 

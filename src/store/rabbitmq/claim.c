@@ -195,8 +195,8 @@ static void claim_message(struct snib__mq *z, snib_instant now,
     snib__mq_message_read(heard->bytes, heard->size, &seen.says);
     const struct mq_message *m = &seen.says;
     bool its = m->id[0] == c->id[0] && m->id[1] == c->id[1];
-    bool own = c->due && its && m->serial == c->last.serial &&
-               m->kind == c->last.kind;
+    bool own =
+        c->due && its && m->serial == c->last.serial && m->kind == c->last.kind;
     bool before = c->stage <= MQ_OUTWAITS;
     if (before && !its && m->kind == MQ_HELD) {
         seen.came = claim_first_seen(z, now, m);
