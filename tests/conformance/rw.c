@@ -457,6 +457,7 @@ a_killed_reader_keeps_the_writer_out_for_its_own_lease_only(void **state)
     struct snib_grant g, x;
     struct task writer = {0};
     must(take(r, 0, snib_owner_new(), &g));
+    (void)holders_of(d, name); /* it is connected */
     kill_child(&dead);
     int64_t killed = now_ms();
     must_be(take(w, 300, snib_owner_new(), &x), SNIB_ERR_TIMEOUT);
