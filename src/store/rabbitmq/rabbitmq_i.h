@@ -475,11 +475,10 @@ struct snib__mq {
     bool closing[MQ_CHANNELS + 1]; /* … its end is not confirmed */
     uint16_t channel_max, channel_at;
     struct mq_channel pool[MQ_POOL]; /* open, and nobody's (pool.c) */
-    struct {
+    struct { /* locks that this client was granted, and when (lean.c) */
         uint64_t hash;
         snib_instant at;
-    } known
-        [MQ_KNOWN]; /* locks that this client was granted, and when (lean.c) */
+    } known[MQ_KNOWN];
     struct mq_channel presence; /* on which it is asked who is there */
     struct snib__list steps;
     uint32_t made; /* steps */

@@ -23,12 +23,12 @@
  *     before it: what was not acknowledged comes first, the rest in order.
  *  2. Who holds has sent a HELD with its lease and got it back. A renewal does the
  *     same again, and then acknowledges the HELD before, or (lean.c) the one before
- *     that. So as long as it may believe
- *     to hold, a HELD of that lease or a longer one lies in the queue.
+ *     that. So as long as it may believe to hold, a HELD of that lease or a longer
+ *     one lies in the queue.
  *  3. Its lease counts from before it sent that message. Who is made active instead
- *     is so later than that, gets that HELD, and waits for the whole lease from then
- *     on, unless a FREE of the same request lies there, too. Only then it sends its
- *     own HELD. So its lease begins when the other's is over. (The driver dates what
+ *     is so later than that, gets that HELD, and waits for the whole lease from when
+ *     its client was given that message at first, unless a FREE of the same request
+ *     lies there, too. Only then it sends its own HELD. So its lease begins when the other's is over. (The driver dates what
  *     came after it was received, never before: driver/sockets.c.)
  *  4. A FREE is sent by the request's own client alone, when it does not hold any
  *     more or never did, and names that request. It ends the HELDs of it that were
