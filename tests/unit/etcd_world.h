@@ -281,6 +281,13 @@ static int64_t left_of(const struct model_key *k)
            (w.now.ns - w.lease[k->lease].granted.ns) / 1000000000;
 }
 
+/* Also where the member's clock runs faster than ours, by a hundredth. */
+static void assert_lasts_until(const struct model_key *k, snib_instant end)
+{
+    assert_true(left_of(k) * INT64_C(990000000) >=
+                snib__between(w.now, end).ns);
+}
+
 /* -- nghttp2, which writes nothing ------------------------------------------------ */
 
 static struct snib__nghttp2 quiet;

@@ -239,7 +239,7 @@ struct etcd_ttl {
     int64_t ttl;         /* s */
     snib_duration age;   /* so old it may be */
     snib_instant begun;  /* one that was sent since is never too old */
-    snib_instant ending; /* it ends no earlier */
+    snib_instant ending; /* it lasts until then at least, by our clock */
 };
 
 /* A lease for this; NULL: it is being granted, and the steps are told. */
@@ -253,7 +253,8 @@ static inline snib_instant snib__etcd_lease_end(const struct etcd_lease *l)
 {
     return snib__after(l->sent, snib__ms(l->ttl * 1000));
 }
-/* By how much sooner than that a grant of this length is to be believed over. */
+snib_instant snib__etcd_lease_sure(const struct etcd_lease *);
+/* By how much sooner than its end a grant of this length is to be believed over. */
 snib_duration snib__etcd_lease_drift(int64_t ttl, snib_duration lease);
 /* How long a late copy of this ACQUIRE can do something: request.late, in s. */
 void snib__etcd_lease_note(const struct snib__etcd *, struct snib__request *);

@@ -54,6 +54,21 @@ snib_duration snib__etcd_lease_drift(int64_t ttl, snib_duration lease)
     return (snib_duration){more > 0 ? more / LEASE_DRIFT_PART : 0};
 }
 
+/* Until when its keys stay, also at a member whose clock is fast. */
+snib_instant snib__etcd_lease_sure(const struct etcd_lease *l)
+{
+    return snib__before(snib__etcd_lease_end(l),
+                        snib__etcd_lease_drift(l->ttl, (snib_duration){0}));
+}
+
+/* How long it has to be to last until then, if it is granted now. */
+static int64_t lease_until(snib_instant now, snib_instant ending)
+{
+    int64_t left = snib__between(now, ending).ns;
+    return lease_seconds(
+        (snib_duration){left + left / (LEASE_DRIFT_PART - 1) + 1});
+}
+
 /* The seconds are rounded up; so much older than the request a lease may be that
  * it gives the whole length from the request on. */
 struct etcd_ttl snib__etcd_ttl_hold(snib_duration lease, snib_instant begun)
@@ -141,14 +156,14 @@ static bool lease_fits(const struct etcd_lease *l, snib_instant now,
     bool young = l->sent.ns >= t->begun.ns ||
                  snib__between(l->sent, now).ns <= t->age.ns;
     return l->ttl >= t->ttl && young && !l->failed &&
-           snib__etcd_lease_end(l).ns >= t->ending.ns;
+           snib__etcd_lease_sure(l).ns >= t->ending.ns;
 }
 
 const struct etcd_lease *snib__etcd_lease_for(struct snib__etcd *e,
                                               snib_instant now,
                                               const struct etcd_ttl *t)
 {
-    int64_t left = lease_seconds(snib__between(now, t->ending));
+    int64_t left = lease_until(now, t->ending);
     int64_t ttl = left > t->ttl ? left : t->ttl;
     bool coming = false;
     for (struct snib__link *k = e->leases.head.prev; k != &e->leases.head;

@@ -99,7 +99,7 @@ static struct etcd_ttl ttl_hold(const struct etcd_ttl_of *p,
     struct etcd_ttl t = snib__etcd_ttl_hold(
         (snib_duration){lease.ns + c->delay.ns}, p->k->begun);
     if (before) {
-        t.ending = snib__etcd_lease_end(before);
+        t.ending = snib__etcd_lease_sure(before);
     } else if (old && old->held) {
         t.ending = snib__after(ttl_believed(p, r, c), c->delay);
     }
