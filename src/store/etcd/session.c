@@ -7,7 +7,8 @@
  * Calls, the watch and logins are streams on it. Any member serves: it asks the
  * leader itself. So when one fails the next of the list is tried at once, and
  * only after a round of failures there is a pause. A member that is there but
- * finds no leader is left as one that is silent is. */
+ * finds no leader is left as one that is silent is; and while each member says so,
+ * as soon as it is asked something, that is a round of failures. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@
 enum {
     SESSION_SILENT_MS =
         10000, /* servers take pings no more often than each 5 s */
+    SESSION_LASTED_MS = 1000, /* so long at least one has to last to count as
+                                 more than an attempt */
     SESSION_SMALL = 64 << 10, /* more are no answers about a session */
     SESSION_WATCHED = 1 << 20,
     SESSION_ADDRESS = 120 /* so much of it is shown */
@@ -105,6 +108,9 @@ void snib__etcd_session_cut(struct snib__etcd *e, snib_instant now, bool shut,
     struct snib__conn *conn = session_conn(e);
     bool served = snib__etcd_serves(s);
     bool was_ready = s->state == ETCD_READY;
+    bool lasted =
+        was_ready &&
+        snib__reached(now, snib__after(s->since, snib__ms(SESSION_LASTED_MS)));
     bool ordered = was_ready && s->h2.away; /* it has only asked us to go */
     s->state = shut ? ETCD_CLOSING : ETCD_RESTING;
     s->err = err;
@@ -130,8 +136,8 @@ void snib__etcd_session_cut(struct snib__etcd *e, snib_instant now, bool shut,
     snib__etcd_guesses_forget(e);
     snib__h2_close(&s->h2);
     conn->awaited = 0;
-    s->rest = was_ready ? snib__ms(ETCD_REST_MS) : s->rest;
-    s->vain = was_ready ? 0 : s->vain;
+    s->rest = lasted ? snib__ms(ETCD_REST_MS) : s->rest;
+    s->vain = lasted ? 0 : s->vain;
     snib__etcd_members_next(e, now, ordered);
 }
 
@@ -145,8 +151,6 @@ static void session_ready(struct snib__etcd *e, snib_instant now)
     }
     s->state = ETCD_READY;
     s->since = s->turned = now;
-    s->rest = snib__ms(ETCD_REST_MS);
-    s->vain = 0;
     s->err = SNIB_ERR_OK;
     s->text[0] = 0;
     s->refused = s->hopeless = s->barred = false;
