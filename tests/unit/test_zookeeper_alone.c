@@ -1,11 +1,19 @@
 /* tests/unit/test_zookeeper_alone.c — the store zookeeper, beside a model of its
  * server: a lock that nobody has or wants is taken in one step, and no lock that
- * anybody has or wants. */
+ * anybody has or wants, whatever its version says. */
 #include "zookeeper_world.h"
 
 static struct snib__zoo *zoo(void)
 {
     return (struct snib__zoo *)(void *)store;
+}
+
+static void begin_anew_at(const char *text)
+{
+    ops->free(store);
+    snib__conns_free(&out);
+    snib__free(name);
+    begin_at(text);
 }
 
 /* So that all above is there, and the fence; and this client was alone. */
@@ -16,6 +24,16 @@ static void was_alone(void)
     assert_int_equal(answer(&r), SNIB__DONE);
     give_back(&r);
     model.writes = model.reads = 0;
+}
+
+static const char *path_of(const char *part)
+{
+    for (int i = 0; i < MODEL_NODES; i++) {
+        if (model.node[i].there && strstr(model.node[i].path, part)) {
+            return model.node[i].path;
+        }
+    }
+    return "";
 }
 
 /* Comes, has it after so many writes and reads, and gives it back. */
@@ -34,12 +52,12 @@ static void section(uint64_t id, uint32_t writes, uint32_t reads)
     assert_int_equal(count("__WRIT__") + count("=held-"), 0);
 }
 
-static void who_was_alone_writes_once_and_reads_nothing(void **state)
+static void who_was_alone_writes_once_and_looks_behind_that(void **state)
 {
     (void)state;
     was_alone();
     for (uint64_t id = 5; id < 8; id++) {
-        section(id, 1, 0);
+        section(id, 1, 1);
     }
 }
 
@@ -64,8 +82,8 @@ static void after_some_seconds_it_looks_first(void **state)
     (void)state;
     was_alone();
     pass_ms(6000);
-    section(5, 1, 1);
-    section(6, 1, 0);
+    section(5, 1, 2);
+    section(6, 1, 1);
 }
 
 static void where_the_node_of_the_lock_is_gone_it_is_made(void **state)
@@ -73,11 +91,11 @@ static void where_the_node_of_the_lock_is_gone_it_is_made(void **state)
     (void)state;
     was_alone();
     model_remove("/l/n");
-    section(5, 2, 1); /* the first one was in vain */
-    section(6, 1, 0);
+    section(5, 2, 2); /* the first one was in vain */
+    section(6, 1, 1);
     model_remove("/l/n");
     pass_ms(6000);
-    section(7, 1, 1);
+    section(7, 1, 2);
 }
 
 static void nobody_who_stands_is_passed_by(void **state)
@@ -115,10 +133,85 @@ static void no_record_is_passed_by(void **state)
     struct snib__request r = request(SNIB__ACQUIRE, 5);
     ask(&r);
     assert_int_equal(answer(&r), SNIB__QUEUED);
+    assert_int_equal(count("=held-"), 1);
     pass_ms(1500);
     assert_int_not_equal(answer(&r), SNIB__DONE);
     assert_int_equal(count("__WRIT__"), 1);
     comes_in(&r); /* when that one's lease is over */
+    give_back(&r);
+}
+
+/* By the version nobody is there. */
+static void nor_is_a_stranger(void **state)
+{
+    (void)state;
+    was_alone();
+    strange_node(98);
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    assert_int_equal(count("=held-"), 0);
+    assert_int_equal(count("__WRIT__"), 2);
+    others_go();
+    comes_in(&r);
+    give_back(&r);
+}
+
+/* The lock's node was removed since, and has come to the same version. */
+static void nor_who_has_it_below_another_node(void **state)
+{
+    struct model_node *made;
+    (void)state;
+    was_alone();
+    section(5, 1, 1);
+    int32_t version = model_find("/l/n")->version;
+    model_remove("/l/n");
+    assert_false(
+        model_create("/l/n", ZOO_LOCK_DATA, strlen(ZOO_LOCK_DATA), 4, &made));
+    another_record(99, 30000);
+    another_node(99);
+    made->version = version;
+    struct snib__request r = request(SNIB__ACQUIRE, 6);
+    r.acquire.may_queue = false;
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__NO);
+    assert_int_equal(count("=held-"), 1);
+    assert_int_equal(count("__WRIT__"), 1);
+}
+
+/* Other recipes' nodes are below it since. */
+static void nor_what_is_of_another_recipe(void **state)
+{
+    struct model_node *made;
+    (void)state;
+    was_alone();
+    assert_false(model_create("/l/n/lock-1", "", 0, 0, &made));
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_CONFIG);
+    assert_non_null(strstr(said.text, "lock-1"));
+    assert_int_equal(count("=held-"), 0);
+    assert_int_equal(count("__WRIT__"), 0);
+}
+
+/* Nobody else has come, but it has it itself. */
+static void nor_is_the_own_other_request(void **state)
+{
+    (void)state;
+    was_alone();
+    struct snib__request first = request(SNIB__ACQUIRE, 5),
+                         r = request(SNIB__ACQUIRE, 6);
+    ask(&first);
+    assert_int_equal(answer(&first), SNIB__DONE);
+    model.writes = 0;
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    assert_int_equal(model.writes, 2); /* one was in vain */
+    assert_int_equal(count("=held-"), 1);
+    give_back(&first);
+    comes_in(&r);
+    assert_true(r.token > first.token);
     give_back(&r);
 }
 
@@ -134,115 +227,130 @@ static void who_was_not_alone_looks_for_some_sections(void **state)
     assert_int_equal(answer(&r), SNIB__NO);
     others_go();
     for (uint64_t id = 10; id < 19; id++) {
-        section(id, 1, 1);
+        section(id, 1, 2);
     }
-    section(20, 1, 0);
+    section(20, 1, 1);
 }
 
-/* Somebody else has made it, or has given it rights or data of his own. */
-static void what_is_not_ours_is_not_made_anew(void **state)
+/* Somebody else has made it: others may come there, and leave it as it is. */
+static void what_is_not_ours_is_not_changed(void **state)
 {
     (void)state;
-    for (int what = 0; what < 4; what++) {
+    for (int what = 0; what < 2; what++) {
         was_alone();
         pass_ms(6000);
         struct model_node *n = model_find("/l/n");
-        struct model_node as_it_was = *n;
-        n->version += what == 0;
-        n->acl_version += what == 1;
-        n->size -= what == 2;
-        n->size = what == 3 ? 0 : n->size;
+        n->size = what ? 0 : n->size - 1;
         struct model_node before = *n;
         section(5, 2, 2);
         assert_memory_equal(model_find("/l/n")->data, before.data, before.size);
-        assert_true(model_find("/l/n")->czxid == before.czxid);
-        model_find("/l/n")->made = as_it_was.made;
+        assert_int_equal(model_find("/l/n")->version, before.version);
         model_remove("/l/n");
     }
 }
 
-/* It is changed between two sections: what is known is of before. */
-static void what_was_changed_since_is_not_made_anew(void **state)
+/* Others have come and gone since. */
+static void what_was_changed_since_is_looked_at(void **state)
 {
     (void)state;
     was_alone();
-    struct model_node *n = model_find("/l/n");
-    n->version++;
-    int64_t czxid = n->czxid;
-    section(5, 3, 2);
-    assert_true(model_find("/l/n")->czxid == czxid);
+    model_find("/l/n")->version++;
+    section(5, 2, 2);
 }
 
-static void with_a_login_only_what_is_of_that_login_is_made_anew(void **state)
+/* Each look is overtaken: it does not guess for ever. */
+static void who_is_refused_again_stands_as_others_do(void **state)
 {
-    struct snib__zk_stat stat = {.version = 0};
     (void)state;
-    stat.size = (int32_t)strlen(snib__zoo_lock_data(zoo()));
-    assert_true(snib__zoo_lock_is_ours(zoo(), &stat));
-    zoo()->session.logged_in = true;
-    assert_false(snib__zoo_lock_is_ours(zoo(), &stat));
-    stat.size = (int32_t)strlen(snib__zoo_lock_data(zoo()));
-    assert_true(snib__zoo_lock_is_ours(zoo(), &stat));
-    zoo()->session.logged_in = false;
+    was_alone();
+    model_find("/l/n")->version++;
+    model.hasty = true;
+    section(5, 4, 3);
 }
 
-static void begin_anew_at(const char *text)
+static void besides_curators_clients_nobody_guesses(void **state)
 {
-    ops->free(store);
-    snib__conns_free(&out);
-    snib__free(name);
-    begin_at(text);
+    (void)state;
+    begin_anew_at("zookeeper://h/l?dialect=curator-rw");
+    was_alone();
+    section(5, 2, 2);
+    assert_int_equal(model_find("/l/n")->size, 0);
+    assert_int_equal(model_find("/l/n")->version, 0);
+    model_remove("/l/n");
+    section(6, 3, 3);
+    assert_int_equal(model_find("/l/n")->size, 0);
 }
 
-/* Servers from 3.8.5 or 3.9.4 on may lose sight of who holds (alone.c). */
-static void without_a_word_of_the_url_nothing_is_made_anew(void **state)
+/* Others who guess are told that somebody has come. */
+static void who_stands_changes_the_locks_node(void **state)
 {
     static const char *const urls[] = {"zookeeper://h/l",
-                                       "zookeeper://h/l?one_step=no"};
+                                       "zookeeper://h/l?dialect=curator-rw"};
     (void)state;
     for (int i = 0; i < 2; i++) {
         begin_anew_at(urls[i]);
         was_alone();
-        int64_t czxid = model_find("/l/n")->czxid;
-        section(5, 2, 2);
-        section(6, 2, 2);
-        assert_true(model_find("/l/n")->czxid == czxid);
+        struct model_node *n = model_find("/l/n");
+        n->size =
+            strlen(ZOO_LOCK_DATA); /* one of those who guess has made it */
+        memcpy(n->data, ZOO_LOCK_DATA, n->size);
+        another_node(98);
+        pass_ms(6000);
+        int32_t version = n->version;
+        struct snib__request r = request(SNIB__ACQUIRE, 5);
+        ask(&r);
+        assert_int_equal(answer(&r), SNIB__QUEUED);
+        assert_int_equal(n->version, version + 1);
+        assert_int_equal(n->size, strlen(ZOO_LOCK_DATA));
+        cancelled(&r);
     }
-}
-
-static void besides_curators_clients_nothing_is_made_anew(void **state)
-{
-    (void)state;
-    begin_anew_at("zookeeper://h/l?dialect=curator-rw&one_step=yes");
-    was_alone();
-    int64_t czxid = model_find("/l/n")->czxid;
-    section(5, 2, 2);
-    assert_true(model_find("/l/n")->czxid == czxid);
-    assert_int_equal(model_find("/l/n")->size, 0);
-    model_remove("/l/n");
-    section(6, 3, 3);
-    assert_int_equal(model_find("/l/n")->size, 0);
-    section(7, 2, 2);
 }
 
 /* What an answer that is lost has made is found, and nobody else is let in. */
 static void a_lost_answer_is_looked_for(void **state)
 {
     (void)state;
-    was_alone();
-    model.frames = 0;
-    model.silent_from = 1;
-    struct snib__request r = request(SNIB__ACQUIRE, 5);
-    ask(&r);
-    assert_int_equal(answer(&r), SNIB__UNKNOWN);
-    model.silent_from = 0;
-    r.resent = true;
-    ask(&r);
-    comes_in(&r);
-    assert_int_equal(count("__WRIT__"), 1);
-    assert_int_equal(count("=held-"), 1);
-    give_back(&r);
-    assert_int_equal(count("__WRIT__") + count("=held-"), 0);
+    for (uint32_t frame = 1; frame < 3; frame++) { /* the look's, too */
+        was_alone();
+        model.frames = 0;
+        model.silent_from = frame;
+        struct snib__request r = request(SNIB__ACQUIRE, 5);
+        ask(&r);
+        model.silent_from = 0;
+        comes_in(&r);
+        assert_int_equal(count("__WRIT__"), 1);
+        assert_int_equal(count("=held-"), 1);
+        assert_int_equal(r.token, model_find(path_of("__WRIT__"))->czxid);
+        give_back(&r);
+        assert_int_equal(count("__WRIT__") + count("=held-"), 0);
+    }
+}
+
+/* The record that it has made is no grant: somebody was there. */
+static void a_lost_answer_is_not_believed(void **state)
+{
+    (void)state;
+    for (uint32_t frame = 1; frame < 3; frame++) {
+        was_alone();
+        strange_node(98);
+        model.frames = 0;
+        model.silent_from = frame;
+        struct snib__request r = request(SNIB__ACQUIRE, 5);
+        ask(&r);
+        model.silent_from = 0;
+        for (int i = 0; i < 20; i++) {
+            if (answer(&r) == SNIB__UNKNOWN) {
+                r.resent = true;
+                ask(&r);
+            }
+            pass_ms(100);
+            assert_int_not_equal(r.said.answer, SNIB__DONE);
+        }
+        assert_int_equal(count("=held-"), 0);
+        assert_int_equal(count("__WRIT__"), 2);
+        cancelled(&r);
+        others_go();
+    }
 }
 
 /* It says nothing of what a multi has made but its path. */
@@ -251,54 +359,73 @@ static void a_server_that_does_not_say_the_token_is_asked(void **state)
     (void)state;
     was_alone();
     model.terse = true;
+    model_remove("/l/n");
     struct snib__request r = request(SNIB__ACQUIRE, 5);
     ask(&r);
     assert_int_equal(answer(&r), SNIB__DONE);
-    int64_t lock = model_find("/l/n")->czxid;
-    assert_int_equal(r.token, lock);
+    assert_int_equal(r.token, model_find(path_of("__WRIT__"))->czxid);
     assert_int_equal(count("__WRIT__"), 1);
     assert_int_equal(count("=held-"), 1);
     give_back(&r);
 }
 
-/* Where that cannot be done at all, it is done in two steps. */
-static void who_may_remove_nothing_above_stands_as_others_do(void **state)
+static void who_may_not_change_the_locks_node_stands_as_others_do(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        begin_anew_at("zookeeper://h/l");
+        was_alone();
+        pass_ms(i ? 6000 : 0);
+        model.refuse = "whoever makes";
+        model.refuse_op = SNIB__ZK_MULTI;
+        model.refuse_err = SNIB__ZK_NO_AUTH;
+        section(5, 3, 2 + (uint32_t)i);
+        section(6, 2, 2); /* it is known by now */
+    }
+}
+
+/* It has found others before it found that out. */
+static void nor_does_who_comes_behind_others(void **state)
 {
     (void)state;
     was_alone();
-    model.refuse = "made anew";
+    pass_ms(6000);
+    another_node(98);
+    model.refuse = "whoever makes";
     model.refuse_op = SNIB__ZK_MULTI;
     model.refuse_err = SNIB__ZK_NO_AUTH;
-    section(5, 3, 2);
-}
-
-static int begin_alone(void **state)
-{
-    (void)state;
-    return begin_at("zookeeper://h/l?one_step=yes");
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    assert_int_equal(count("__WRIT__"), 2);
+    cancelled(&r);
 }
 
 int main(void)
 {
-#undef CASE
-#define CASE(f) cmocka_unit_test_setup_teardown(f, begin_alone, end)
     const struct CMUnitTest cases[] = {
-        CASE(without_a_word_of_the_url_nothing_is_made_anew),
-        CASE(who_was_alone_writes_once_and_reads_nothing),
+        CASE(who_was_alone_writes_once_and_looks_behind_that),
         CASE(tokens_rise_and_are_those_of_the_log),
         CASE(after_some_seconds_it_looks_first),
         CASE(where_the_node_of_the_lock_is_gone_it_is_made),
         CASE(nobody_who_stands_is_passed_by),
         CASE(who_waits_is_not_told_of_a_change_of_data),
         CASE(no_record_is_passed_by),
+        CASE(nor_is_a_stranger),
+        CASE(nor_who_has_it_below_another_node),
+        CASE(nor_what_is_of_another_recipe),
+        CASE(nor_is_the_own_other_request),
         CASE(who_was_not_alone_looks_for_some_sections),
-        CASE(what_is_not_ours_is_not_made_anew),
-        CASE(what_was_changed_since_is_not_made_anew),
-        CASE(with_a_login_only_what_is_of_that_login_is_made_anew),
-        CASE(besides_curators_clients_nothing_is_made_anew),
+        CASE(what_is_not_ours_is_not_changed),
+        CASE(what_was_changed_since_is_looked_at),
+        CASE(who_is_refused_again_stands_as_others_do),
+        CASE(besides_curators_clients_nobody_guesses),
+        CASE(who_stands_changes_the_locks_node),
         CASE(a_lost_answer_is_looked_for),
+        CASE(a_lost_answer_is_not_believed),
         CASE(a_server_that_does_not_say_the_token_is_asked),
-        CASE(who_may_remove_nothing_above_stands_as_others_do),
+        CASE(who_may_not_change_the_locks_node_stands_as_others_do),
+        CASE(nor_does_who_comes_behind_others),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);
 }

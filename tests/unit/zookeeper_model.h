@@ -14,7 +14,7 @@ struct model_node {
     bool there;
     char path[200], data[700];
     size_t size;
-    int64_t czxid, owner, ctime, mtime;
+    int64_t czxid, mzxid, owner, ctime, mtime;
     int32_t version, acl_version, made;
 };
 
@@ -35,6 +35,7 @@ static struct {
     char watch[200]; /* the last one that was set, by a request like this */
     int32_t watch_op;
     uint32_t writes, reads;
+    bool hasty; /* behind each look at the children somebody comes, and goes */
     bool terse; /* a multi says only the path of what it has made */
     /* What it shows are these, until it is asked to change or to catch up. */
     struct model_node old[MODEL_NODES];
@@ -80,7 +81,7 @@ static void model_text(struct snib__jute *j, char *ret, size_t size)
 static void model_put_stat(struct snib__buf *b, const struct model_node *n)
 {
     snib__jute_put_i64(b, n->czxid);
-    snib__jute_put_i64(b, n->czxid);
+    snib__jute_put_i64(b, n->mzxid);
     snib__jute_put_i64(b, n->ctime);
     snib__jute_put_i64(b, n->mtime);
     snib__jute_put_i32(b, n->version);
@@ -116,6 +117,7 @@ static int32_t model_create(const char *path, const char *data, size_t size,
             *n = (struct model_node){.there = true,
                                      .size = size,
                                      .czxid = model.zxid,
+                                     .mzxid = model.zxid,
                                      .ctime = model.wall_ms,
                                      .mtime = model.wall_ms,
                                      .owner = flags & 1 ? model.session : 0};
@@ -195,6 +197,7 @@ static void model_change(struct snib__jute *j, int32_t op,
                    : 0;
     if (!ret->err && op == SNIB__ZK_SET_DATA) {
         ret->node->version++;
+        ret->node->mzxid = model.zxid;
         ret->node->mtime = model.wall_ms;
         ret->node->size = bytes.size;
         memcpy(ret->node->data, bytes.size ? bytes.bytes : "", bytes.size);
@@ -297,6 +300,7 @@ static int32_t model_read(struct snib__jute *j, int32_t op, struct snib__buf *b)
         }
     }
     model_put_stat(b, node);
+    node->version += model.hasty && op == SNIB__ZK_CHILDREN;
     return 0;
 }
 
@@ -342,7 +346,7 @@ static void model_frame(const uint8_t *frame, size_t size)
         memcpy(newest, model.node, sizeof newest);
         memcpy(model.node, model.behind ? model.old : newest, sizeof newest);
         err = model_read(&j, op, &body);
-        memcpy(model.node, newest, sizeof newest);
+        memcpy(model.node, model.hasty ? model.node : newest, sizeof newest);
     } else if (op != SNIB__ZK_PING) {
         struct model_done done;
         model_change(&j, op, &done);

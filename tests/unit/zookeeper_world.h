@@ -150,8 +150,8 @@ static void another_record(uint64_t who, int64_t lease_ms)
     assert_false(model_create(path, "", 0, 0, &made));
 }
 
-/* Somebody else's node. */
-static void another_node(uint64_t who)
+/* Somebody else's node; a stranger's, who does not change the lock's. */
+static void strange_node(uint64_t who)
 {
     struct model_node *made;
     char child[ZOO_CHILD_MAX], path[200];
@@ -162,6 +162,12 @@ static void another_node(uint64_t who)
     snprintf(path, sizeof path, "/l/n/%s", child);
     assert_false(model_create(path, "", 0, 3, &made));
     model.session = ours;
+}
+
+static void another_node(uint64_t who)
+{
+    strange_node(who);
+    model_find("/l/n")->version++;
 }
 
 /* Somebody else's grant: its record, and its node if it still stands. */

@@ -4,7 +4,7 @@
  *             ^                                           `--> grant: DONE
  *             `------- begins anew after each surprise
  *
- * Where nobody else is there, and the URL says so: one step, with no look before
+ * Where nobody else is there one step makes node and record, with no look before
  * (alone.c).
  *
  * *Stand* makes the node that has this request's position in the order; *grant*
@@ -149,6 +149,16 @@ static void acquire_prior_over(struct snib__zoo *z,
     }
 }
 
+/* Who may not change the lock's node stands all the same (alone.c). */
+static bool acquire_is_closed(struct snib__zoo *z, const struct zoo_step *k,
+                              const struct zoo_reply *reply)
+{
+    bool closed = reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_AUTH &&
+                  k->ours && !z->lock_closed;
+    z->lock_closed = z->lock_closed || closed;
+    return closed;
+}
+
 static void acquire_stood(struct snib__zoo *z, snib_instant now,
                           struct zoo_call *c, struct zoo_reply *reply)
 {
@@ -165,6 +175,7 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
         snib__zoo_claim_forget(z, k->r->id); /* nothing was made */
     }
     if (snib__zoo_fence_has_failed(z, c, reply) ||
+        acquire_is_closed(z, k, reply) ||
         (reply->end == ZOO_SAYS && (reply->zk == SNIB__ZK_NO_NODE ||
                                     reply->zk == SNIB__ZK_EXISTS_ALREADY))) {
         snib__zoo_step_again(z, now, k);
@@ -172,6 +183,15 @@ static void acquire_stood(struct snib__zoo *z, snib_instant now,
     }
     snib__zoo_path_lock(z, k->r->name, &path);
     snib__zoo_step_failed(z, now, k, reply, path.text);
+}
+
+static void acquire_put_change(struct snib__zoo *z, const struct zoo_step *k)
+{
+    struct zoo_path path;
+    snib__zoo_path_lock(z, k->r->name, &path);
+    snib__zk_put_multi(snib__zoo_out(z), SNIB__ZK_SET_DATA);
+    snib__zk_put_data(snib__zoo_out(z), path.text, ZOO_LOCK_DATA,
+                      strlen(ZOO_LOCK_DATA), -1);
 }
 
 /* The prior grant, if its nodes are there, ends in the same step. So does a
@@ -196,6 +216,9 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
         snib__zoo_put_version(z, k, SNIB__ZK_DELETE, prior.child[i]);
     }
     snib__zoo_put_node(z, k);
+    if (k->ours && !z->lock_closed) {
+        acquire_put_change(z, k);
+    }
     snib__zk_put_multi_end(snib__zoo_out(z));
     snib__zoo_step_send(z, now, k, true);
 }
@@ -256,9 +279,11 @@ static void acquire_undo(struct snib__zoo *z, snib_instant now,
 /* The node that it waits for; -1: none. What was granted, by a call whose answer
  * was lost, stays so; a writer who wants to read waits for nobody. */
 static int acquire_ahead(const struct zoo_step *k,
-                         const struct zoo_request *request, int at)
+                         const struct zoo_request *request, int at,
+                         bool unproved)
 {
-    bool granted = snib__zoo_view_granted(&k->view, request->id) == at;
+    bool granted =
+        !unproved && snib__zoo_view_granted(&k->view, request->id) == at;
     bool writes = request->reads &&
                   snib__zoo_view_granted(&k->view, request->upgrade_of) >= 0;
     return granted || writes ? -1 : snib__zoo_view_ahead(&k->view, request, at);
@@ -298,18 +323,37 @@ static void acquire_enter(struct snib__zoo *z, snib_instant now,
     snib__zoo_grant(z, now, k, claim);
 }
 
+/* Its record was made as if nobody were there (alone.c), and somebody is: a grant, or
+ * one that comes before it. */
+static bool acquire_is_wrong(const struct zoo_step *k,
+                             const struct zoo_claim *claim,
+                             const struct zoo_request *request, int ahead,
+                             struct zoo_removal *ret)
+{
+    uint64_t hash;
+    *ret = (struct zoo_removal){.count = 0};
+    if (claim->unproved && snib__zoo_view_record(&k->view, k->r->id) &&
+        (ahead >= 0 || snib__zoo_view_dead(&k->view, request, &hash))) {
+        acquire_add(&k->view, k->r->id, -1, true, ret);
+    }
+    return ret->count > 0;
+}
+
 /* Its node stands. */
 static void acquire_look_at(struct snib__zoo *z, snib_instant now,
                             struct zoo_step *k, struct zoo_claim *claim, int at)
 {
     struct snib__request *r = k->r;
     struct zoo_request request;
+    struct zoo_removal wrong;
     snib__zoo_request_of(r, &request);
-    int ahead = acquire_ahead(k, &request, at);
+    int ahead = acquire_ahead(k, &request, at, claim->unproved);
     bool stays = r->acquire.may_queue && (!r->acquire.spin || ahead < 0);
     memcpy(claim->node, k->view.child[at].name, sizeof claim->node);
     acquire_left(k, snib__zoo_view_lease(&k->view, &request));
-    if (ahead < 0 && acquire_outlived(z, now, k, claim)) {
+    if (acquire_is_wrong(k, claim, &request, ahead, &wrong)) {
+        acquire_remove(z, now, k, &wrong, acquire_clean);
+    } else if (ahead < 0 && acquire_outlived(z, now, k, claim)) {
         acquire_enter(z, now, k, claim, &request);
     } else if (!stays && ahead < 0) {
         snib__zoo_dead(z, now, k, acquire_undo);
@@ -383,7 +427,7 @@ static void acquire_arrive(struct snib__zoo *z, snib_instant now,
     struct zoo_request request;
     snib__zoo_request_of(r, &request);
     bool stays = r->acquire.may_queue && !r->acquire.spin;
-    bool taken = acquire_ahead(k, &request, (int)k->view.standing) >= 0;
+    bool taken = acquire_ahead(k, &request, (int)k->view.standing, false) >= 0;
     bool free = !k->view.count && (k->missing || k->ours);
     acquire_left(k, snib__zoo_view_lease(&k->view, &request));
     if (taken && !stays && !k->synced) {
@@ -391,7 +435,7 @@ static void acquire_arrive(struct snib__zoo *z, snib_instant now,
     } else if (taken && !stays) {
         acquire_refused(z, now, k);
     } else if (free && snib__zoo_alone_may(z, k)) {
-        snib__zoo_alone(z, now, k, !k->missing);
+        snib__zoo_alone(z, now, k, k->missing ? -1 : k->version);
     } else if (k->missing) {
         snib__zoo_mkdir(z, now, k);
     } else if (!z->fence.ready) {
@@ -415,8 +459,8 @@ static bool acquire_is_odd(struct snib__zoo *z, const struct zoo_step *k,
     return ret->count > 0;
 }
 
-static void acquire_decide(struct snib__zoo *z, snib_instant now,
-                           struct zoo_step *k)
+void snib__zoo_acquire_decide(struct snib__zoo *z, snib_instant now,
+                              struct zoo_step *k)
 {
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     struct zoo_removal odd;
@@ -443,13 +487,14 @@ static void acquire_decide(struct snib__zoo *z, snib_instant now,
 static void acquire_begin(struct snib__zoo *z, snib_instant now,
                           struct zoo_step *k)
 {
+    int32_t version;
     if (acquire_still_waits(z, now, k)) {
         return;
     }
-    if (snib__zoo_alone_guess(z, now, k)) {
-        snib__zoo_alone(z, now, k, true);
+    if (snib__zoo_alone_guess(z, now, k, &version)) {
+        snib__zoo_alone(z, now, k, version);
     } else {
-        snib__zoo_children(z, now, k, acquire_decide);
+        snib__zoo_children(z, now, k, snib__zoo_acquire_decide);
     }
 }
 

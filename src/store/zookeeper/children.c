@@ -6,33 +6,11 @@
 #include "base/error.h"
 #include "store/zookeeper/zookeeper_i.h"
 
-/* -- the lock's own node ------------------------------------------------------- */
-
-/* Not what anybody else would write into such a node, nor as long. */
-static const char children_all[] =
-    "a lock of snib's, made anew each time that it is free",
-                  children_own[] =
-                      "a lock of snib's, made anew each time that it is free, "
-                      "for one login";
-
-const char *snib__zoo_lock_data(const struct snib__zoo *z)
-{
-    return z->curator ? "" : z->session.logged_in ? children_own : children_all;
-}
-
-bool snib__zoo_lock_is_ours(const struct snib__zoo *z,
-                            const struct snib__zk_stat *stat)
-{
-    return !stat->version && !stat->acl_version &&
-           stat->size == (int32_t)strlen(snib__zoo_lock_data(z));
-}
-
 /* -- read -------------------------------------------------------------------- */
 
-static void children_came(struct snib__zoo *z, snib_instant now,
-                          struct zoo_call *c, struct zoo_reply *reply)
+void snib__zoo_children_read(struct snib__zoo *z, snib_instant now,
+                             struct zoo_step *k, struct zoo_reply *reply)
 {
-    struct zoo_step *k = snib__zoo_step_of(c);
     struct zoo_path path;
     bool bad;
     k->missing = reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE;
@@ -45,13 +23,21 @@ static void children_came(struct snib__zoo *z, snib_instant now,
     } else if (snib__zoo_view_read(&k->view, &reply->body, &bad)) {
         struct snib__zk_stat stat;
         snib__zk_read_stat(&reply->body, &stat);
-        k->ours = !reply->body.bad && snib__zoo_lock_is_ours(z, &stat);
+        k->ours =
+            !reply->body.bad && stat.size == (int32_t)strlen(ZOO_LOCK_DATA);
+        k->version = stat.version;
         k->then(z, now, k);
     } else if (bad) {
         snib__zoo_step_failed(z, now, k, reply, "");
     } else {
         snib__zoo_step_answer(z, k, SNIB__UNKNOWN, SNIB_ERR_NOMEM, NULL);
     }
+}
+
+static void children_came(struct snib__zoo *z, snib_instant now,
+                          struct zoo_call *c, struct zoo_reply *reply)
+{
+    snib__zoo_children_read(z, now, snib__zoo_step_of(c), reply);
 }
 
 void snib__zoo_children(struct snib__zoo *z, snib_instant now,
@@ -145,7 +131,7 @@ static void children_make(struct snib__zoo *z, snib_instant now,
     } else {
         snib__zoo_path_lock(z, k->r->name, &path);
     }
-    const char *data = k->at ? "" : snib__zoo_lock_data(z);
+    const char *data = k->at || z->curator ? "" : ZOO_LOCK_DATA;
     const struct snib__zk_create create = {
         .path = path.text,
         .data = data,

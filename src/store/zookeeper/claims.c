@@ -55,6 +55,7 @@ struct zoo_claim *snib__zoo_claim_make(struct snib__zoo *z,
         c->id[0] = id[0];
         c->id[1] = id[1];
         c->number = z->session.number;
+        c->version = -1;
     }
     return c;
 }

@@ -73,7 +73,11 @@ static void end_released(struct snib__zoo *z, snib_instant now,
 {
     struct zoo_step *k = snib__zoo_step_of(c);
     struct zoo_path path;
+    const struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     if (reply->end == ZOO_OK) {
+        if (claim) {
+            snib__zoo_alone_was(z, now, k->r->name, claim);
+        }
         end_over(z, now, k);
     } else if (reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_NODE) {
         snib__zoo_children(z, now, k, end_looked);

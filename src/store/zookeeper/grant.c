@@ -80,6 +80,8 @@ struct zoo_claim *snib__zoo_stands(struct snib__zoo *z, struct zoo_step *k)
     claim->floor = r->floor;
     claim->reads = snib__zoo_reads(r);
     claim->dead_since.ns = 0; /* while it did not stand, others were let in */
+    claim->unproved = false;
+    claim->version = -1;
     return claim;
 }
 
@@ -173,6 +175,7 @@ static void grant_done(struct snib__zoo *z, struct zoo_step *k,
 {
     struct snib__request *r = k->r;
     claim->granted = true;
+    claim->unproved = false;
     claim->watch = 0;
     claim->token = claim->token ? claim->token : claim->czxid;
     r->token = claim->token;

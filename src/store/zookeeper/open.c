@@ -40,22 +40,10 @@ static snib_err open_keys(struct snib__zoo *z, const struct snib__url *url,
         if (!strcmp(key, "password_file") || !strcmp(key, "dialect")) {
             continue; /* the driver's; open_dialect's */
         }
-        if (!strcmp(key, "one_step")) {
-            z->one_step = !strcmp(value, "yes");
-            if (!z->one_step && strcmp(value, "no") != 0) {
-                return snib__url_wrong(
-                    url,
-                    "?one_step= is yes or no (no is the default): may a free "
-                    "lock be taken in one step? Not with servers from 3.8.5 "
-                    "or 3.9.4 on",
-                    reterr);
-            }
-            continue;
-        }
         if (strcmp(key, "session_ms") != 0) {
             return snib__fail(reterr, SNIB_ERR_USAGE,
-                              "%.100s: zookeeper knows session_ms=, dialect=, "
-                              "one_step= and password_file=, not %.40s=",
+                              "%.100s: zookeeper knows session_ms=, dialect= "
+                              "and password_file=, not %.40s=",
                               url->safe, key);
         }
         long ms = strtol(value, &end, 10);

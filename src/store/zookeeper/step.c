@@ -23,6 +23,7 @@ static struct zoo_step *step_new(void)
     struct zoo_step *k = snib__alloc(sizeof *k);
     if (k) {
         snib__link_init(&k->call.link);
+        snib__link_init(&k->look.link);
         snib__link_init(&k->link);
         snib__buf_init(&k->names, STEP_NAMES);
     }
@@ -33,6 +34,7 @@ static void step_free(struct snib__zoo *z, struct zoo_step *k)
 {
     snib__unlink(&k->link);
     snib__unlink(&k->call.link);
+    snib__unlink(&k->look.link);
     snib__heap_remove(&z->timers, &k->timer);
     snib__zoo_view_free(&k->view);
     snib__buf_free(&k->names);

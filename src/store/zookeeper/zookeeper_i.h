@@ -219,6 +219,10 @@ struct zoo_claim {
     uint64_t id[2];
     uint32_t number; /* of the session it was made in */
     bool reads, granted;
+    bool
+        unproved; /* it may have a record, and no look has shown that it is next */
+    int32_t
+        version; /* of the lock's node, which it was alone at; -1: it was not */
     int64_t czxid; /* of the node; 0: not known */
     int64_t token; /* of the grant; 0: the node's czxid */
     int64_t floor; /* the highest token that was seen when it was made */
@@ -305,9 +309,16 @@ struct zoo_step {
     uint32_t tries;
     snib_instant until;
     void (*then)(struct snib__zoo *, snib_instant now, struct zoo_step *);
-    bool missing;     /* the lock has no node */
-    bool ours;        /* it has one that may be made anew (alone.c) */
-    bool crowded;     /* alone.c: it was found that it is not alone */
+    bool missing;         /* the lock has no node */
+    bool ours;            /* it has one that who comes changes (alone.c) */
+    uint32_t refusals;    /* alone.c: so often it was not alone */
+    int32_t version;      /* of the data of the lock's node, where it is ours */
+    struct zoo_call look; /* alone.c: it is sent behind what makes the node */
+    struct {              /* … whose answer was */
+        struct zoo_reply reply; /* but for its body, which was read: */
+        int64_t zxid;
+        bool unfenced, told;
+    } alone;
     bool synced;      /* what it sees is not older than its first call */
     uint32_t at;      /* how far its work is */
     uint32_t part;    /* doctor.c: so many bytes of the base are looked at */
@@ -355,10 +366,13 @@ void snib__zoo_step_fence(struct snib__zoo *, snib_instant now,
                           struct zoo_step *);
 
 extern const struct zoo_work snib__zoo_acquire_work; /* acquire.c */
-extern const struct zoo_work snib__zoo_renew_work;   /* renew.c */
-extern const struct zoo_work snib__zoo_end_work;     /* end.c */
-extern const struct zoo_work snib__zoo_look_work;    /* look.c */
-extern const struct zoo_work snib__zoo_doctor_work;  /* doctor.c */
+/* Its look is there. */
+void snib__zoo_acquire_decide(struct snib__zoo *, snib_instant now,
+                              struct zoo_step *);
+extern const struct zoo_work snib__zoo_renew_work;  /* renew.c */
+extern const struct zoo_work snib__zoo_end_work;    /* end.c */
+extern const struct zoo_work snib__zoo_look_work;   /* look.c */
+extern const struct zoo_work snib__zoo_doctor_work; /* doctor.c */
 
 /* -- alone.c ----------------------------------------------------------------- */
 
@@ -366,17 +380,21 @@ extern const struct zoo_work snib__zoo_doctor_work;  /* doctor.c */
 struct zoo_alone {
     uint64_t hash;
     snib_instant at; /* 0: it was not */
+    int32_t version; /* … with the lock's node like this */
     uint32_t vain;   /* for so many sections it is not noted */
 };
 
 /* May it be taken in one step, if nobody else is there? Is it worth trying
- * without a look? */
+ * without a look, and with which version of the lock's node? */
 bool snib__zoo_alone_may(const struct snib__zoo *, const struct zoo_step *);
 bool snib__zoo_alone_guess(struct snib__zoo *, snib_instant now,
-                           const struct zoo_step *);
-/* Take it, if nobody is there. there: the lock has a node. */
+                           const struct zoo_step *, int32_t *ret_version);
+/* Take it, if nobody is there, and the lock's node is as it was; -1: it has none. */
 void snib__zoo_alone(struct snib__zoo *, snib_instant now, struct zoo_step *,
-                     bool there);
+                     int32_t version);
+/* This one has given it back. */
+void snib__zoo_alone_was(struct snib__zoo *, snib_instant now,
+                         const struct snib__name *, const struct zoo_claim *);
 
 /* -- grant.c ---------------------------------------------------------------- */
 
@@ -425,16 +443,18 @@ void snib__zoo_dead(struct snib__zoo *, snib_instant now, struct zoo_step *,
 
 /* -- children.c ---------------------------------------------------- */
 
-/* What is in the node of a lock that we make, and is that such a node, which may be
- * made anew? */
-const char *snib__zoo_lock_data(const struct snib__zoo *);
-bool snib__zoo_lock_is_ours(const struct snib__zoo *,
-                            const struct snib__zk_stat *);
+/* What is in the node of a lock that who comes changes (alone.c). A look tells how
+ * long it is: nobody else would write as much. */
+#define ZOO_LOCK_DATA                                                          \
+    "a lock of snib's: whoever makes a node here changes this one"
 /* Ask for the nodes below the lock's; then `then`, with the view filled. A lock
  * that is not there (k->missing) has none. */
 void snib__zoo_children(struct snib__zoo *, snib_instant now, struct zoo_step *,
                         void (*then)(struct snib__zoo *, snib_instant now,
                                      struct zoo_step *));
+/* Its answer has come: k->then. */
+void snib__zoo_children_read(struct snib__zoo *, snib_instant now,
+                             struct zoo_step *, struct zoo_reply *);
 /* The server may be behind the others: what is read after this is what the leader
  * had when it was asked. Then `then`. */
 void snib__zoo_sync(struct snib__zoo *, snib_instant now, struct zoo_step *,
@@ -479,8 +499,8 @@ struct snib__zoo {
     struct snib__heap timers;
     struct snib__list claim[ZOO_BUCKETS];
     uint32_t claims;
-    bool one_step; /* a free lock may be taken so (alone.c) */
     struct zoo_alone alone[ZOO_ALONE];
+    bool lock_closed;         /* it may not change the nodes of locks */
     struct snib__heap leases; /* of claims that are granted */
     struct zoo_sweep sweep;
     uint64_t dead_hash; /* look.c: of those seen last, and since when */
