@@ -125,7 +125,6 @@ def test_the_doctor_looks_at_it(at):
 WRONG = {
     "no server": ("zookeeper://127.0.0.1:1", 69, "127.0.0.1:1"),
     "a key": ("zookeeper://HOST?nothing=1", 78, "nothing="),
-    "one step": ("zookeeper://HOST?one_step=maybe", 78, "yes or no"),
     "a session": ("zookeeper://HOST?session_ms=x", 78, "session_ms"),
     "a path": ("zookeeper://HOST/a/../b", 78, "a path like"),
     "twice": ("zookeeper://HOST,HOST", 78, "twice"),

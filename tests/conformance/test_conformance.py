@@ -157,8 +157,7 @@ def urls(tmp_path_factory):
                 ZookeeperServer()).url + "?session_ms=3000"
             several = stack.enter_context(ZookeeperServer(members=3))
             wait_until(several.leader, 30, "a leader")
-            urls["zookeeper3"] = several.url + \
-                "?session_ms=3000&one_step=yes"
+            urls["zookeeper3"] = several.url + "?session_ms=3000"
         if not rabbitmq_missing() and has("RABBITMQ", "NO"):
             # silent for 12 s, longer than a request may be: crowds make it late
             broker = stack.enter_context(RabbitmqServer())
