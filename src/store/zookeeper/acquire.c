@@ -120,6 +120,8 @@ static void acquire_watch(struct snib__zoo *z, snib_instant now,
     claim->watch = snib__zoo_hash(path.text, strlen(path.text));
     claim->watch_conn = z->session.conn;
     claim->dead_since.ns = 0;
+    claim->sole = node == 0 && at == 1;
+    claim->gone = false;
     snib__zoo_step_ask(z, k, SNIB__ZK_CHILDREN, acquire_watched);
     snib__zk_put_read(snib__zoo_out(z), path.text, true);
     snib__zoo_step_send(z, now, k, false);
@@ -323,18 +325,19 @@ static void acquire_enter(struct snib__zoo *z, snib_instant now,
     snib__zoo_grant(z, now, k, claim);
 }
 
-/* Its record was made as if nobody were there (alone.c), and somebody is: a grant, or
- * one that comes before it. */
+/* Its record was made by a wrong guess (guess.c): somebody is there, or may believe in
+ * a grant. Its node stays in its place. */
 static bool acquire_is_wrong(const struct zoo_step *k,
                              const struct zoo_claim *claim,
                              const struct zoo_request *request, int ahead,
                              struct zoo_removal *ret)
 {
+    const struct zoo_child *record = snib__zoo_view_record(&k->view, k->r->id);
     uint64_t hash;
     *ret = (struct zoo_removal){.count = 0};
-    if (claim->unproved && snib__zoo_view_record(&k->view, k->r->id) &&
+    if (claim->unproved && record &&
         (ahead >= 0 || snib__zoo_view_dead(&k->view, request, &hash))) {
-        acquire_add(&k->view, k->r->id, -1, true, ret);
+        ret->child[ret->count++] = record->name;
     }
     return ret->count > 0;
 }
@@ -491,7 +494,9 @@ static void acquire_begin(struct snib__zoo *z, snib_instant now,
     if (acquire_still_waits(z, now, k)) {
         return;
     }
-    if (snib__zoo_alone_guess(z, now, k, &version)) {
+    if (snib__zoo_next_guess(z, k)) {
+        snib__zoo_next(z, now, k);
+    } else if (snib__zoo_alone_guess(z, now, k, &version)) {
         snib__zoo_alone(z, now, k, version);
     } else {
         snib__zoo_children(z, now, k, snib__zoo_acquire_decide);

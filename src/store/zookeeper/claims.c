@@ -106,6 +106,7 @@ void snib__zoo_claims_heard(struct snib__zoo *z, const char *path, size_t size)
         SNIB__LIST_EACH (l, &z->claim[i]) {
             if (claims_of(l)->watch == hash) {
                 claims_of(l)->watch = 0;
+                claims_of(l)->gone = claims_of(l)->sole;
                 snib__nonblocking_notify(&z->requests, claims_of(l)->id);
             }
         }

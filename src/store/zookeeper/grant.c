@@ -80,7 +80,7 @@ struct zoo_claim *snib__zoo_stands(struct snib__zoo *z, struct zoo_step *k)
     claim->floor = r->floor;
     claim->reads = snib__zoo_reads(r);
     claim->dead_since.ns = 0; /* while it did not stand, others were let in */
-    claim->unproved = false;
+    claim->unproved = claim->gone = false;
     claim->version = -1;
     return claim;
 }
@@ -243,9 +243,8 @@ static int grant_writer(struct snib__zoo *z, const struct zoo_step *k,
     return at;
 }
 
-/* Append: the node is there, and says the token. */
-static void grant_put_node(struct snib__zoo *z, const struct zoo_step *k,
-                           const struct zoo_claim *claim)
+void snib__zoo_put_change(struct snib__zoo *z, const struct zoo_step *k,
+                          const struct zoo_claim *claim)
 {
     struct zoo_path path;
     char data[ZOO_DATA];
@@ -290,7 +289,7 @@ void snib__zoo_grant(struct snib__zoo *z, snib_instant now, struct zoo_step *k,
     snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, grant_answered);
     snib__zoo_fence_check(z, &k->call);
     int writer = grant_writer(z, k, &request, claim);
-    grant_put_node(z, k, claim);
+    snib__zoo_put_change(z, k, claim);
     if (writer >= 0) { /* it must be the writer still, as it passes others */
         snib__zoo_put_version(z, k, SNIB__ZK_CHECK, k->view.child[writer].name);
     }

@@ -219,8 +219,9 @@ struct zoo_claim {
     uint64_t id[2];
     uint32_t number; /* of the session it was made in */
     bool reads, granted;
-    bool
-        unproved; /* it may have a record, and no look has shown that it is next */
+    bool unproved; /* a record may be there, and no look has shown it is next */
+    bool sole;     /* the node that it watches is all that is in the way */
+    bool gone;     /* … and that node has gone */
     int32_t
         version; /* of the lock's node, which it was alone at; -1: it was not */
     int64_t czxid; /* of the node; 0: not known */
@@ -313,12 +314,12 @@ struct zoo_step {
     bool ours;            /* it has one that who comes changes (alone.c) */
     uint32_t refusals;    /* alone.c: so often it was not alone */
     int32_t version;      /* of the data of the lock's node, where it is ours */
-    struct zoo_call look; /* alone.c: it is sent behind what makes the node */
+    struct zoo_call look; /* guess.c: it is sent behind what makes the record */
     struct {              /* … whose answer was */
         struct zoo_reply reply; /* but for its body, which was read: */
-        int64_t zxid;
-        bool unfenced, told;
-    } alone;
+        int64_t czxid;
+        bool unfenced, told, stands;
+    } guess;
     bool synced;      /* what it sees is not older than its first call */
     uint32_t at;      /* how far its work is */
     uint32_t part;    /* doctor.c: so many bytes of the base are looked at */
@@ -392,9 +393,24 @@ bool snib__zoo_alone_guess(struct snib__zoo *, snib_instant now,
 /* Take it, if nobody is there, and the lock's node is as it was; -1: it has none. */
 void snib__zoo_alone(struct snib__zoo *, snib_instant now, struct zoo_step *,
                      int32_t version);
+/* The guess was refused. */
+void snib__zoo_alone_in_vain(struct snib__zoo *, struct zoo_step *);
 /* This one has given it back. */
 void snib__zoo_alone_was(struct snib__zoo *, snib_instant now,
                          const struct snib__name *, const struct zoo_claim *);
+
+/* -- guess.c ----------------------------------------------------------------- */
+
+/* A multi begins that ends with the record, and behind which the look is sent: it
+ * grants. stands: the own node is there already. Between the two what makes the node
+ * is appended, or changes it. */
+void snib__zoo_guess_begin(struct snib__zoo *, struct zoo_step *,
+                           struct zoo_claim *, bool stands);
+void snib__zoo_guess_end(struct snib__zoo *, snib_instant now,
+                         struct zoo_step *, struct zoo_claim *);
+/* Has what it waited for gone, and was that all? Then it may be granted so. */
+bool snib__zoo_next_guess(struct snib__zoo *, const struct zoo_step *);
+void snib__zoo_next(struct snib__zoo *, snib_instant now, struct zoo_step *);
 
 /* -- grant.c ---------------------------------------------------------------- */
 
@@ -429,6 +445,9 @@ void snib__zoo_grant(struct snib__zoo *, snib_instant now, struct zoo_step *,
 /* It was, by a call sent then: answer, if czxid will do as its token. */
 void snib__zoo_granted(struct snib__zoo *, snib_instant now, struct zoo_step *,
                        struct zoo_claim *, int64_t czxid, snib_instant sent);
+/* Append: its node is there, and says the token. */
+void snib__zoo_put_change(struct snib__zoo *, const struct zoo_step *,
+                          const struct zoo_claim *);
 /* Append: its record is made, or is there, from a grant whose answer was lost. */
 void snib__zoo_put_record(struct snib__zoo *, const struct zoo_step *,
                           struct zoo_claim *);

@@ -1,0 +1,159 @@
+/* store/zookeeper/guess.c — a record that is made before the look, which is sent right
+ * behind it.
+ *
+ * Others look first, and then make their records: a round trip, and who has no node
+ * yet has to make that before. Two may guess what the look will show:
+ *
+ *   who seems to be alone      node and record are made at once (alone.c)
+ *   who waits for one node     which was all that was in the way, and has gone
+ *
+ * *The look is what grants*, as it does for others (acquire.c): it is by the connection
+ * that made the node, so it shows whoever made one before, and what was granted. Where
+ * it shows somebody who is in the way, the record is removed, and the request waits in
+ * its place as others do. Until then the record keeps others out, which harms nobody.
+ * One whose look was lost is not taken for a grant (zoo_claim.unproved). */
+#include <string.h>
+
+#include "store/zookeeper/zookeeper_i.h"
+
+/* Of the lock's node, which was changed or made by this multi, whose number in the log
+ * is that of the own node, too; then of that. False: the answer does not say it. */
+static bool guess_read_new(struct zoo_step *k, struct zoo_claim *claim,
+                           const struct zoo_reply *reply)
+{
+    struct snib__jute j = reply->body;
+    struct snib__zk_result one = {.op = SNIB__ZK_ERROR};
+    while (snib__zk_next_result(&j, &one) && !one.stat.mzxid &&
+           !one.path.bytes) {
+    }
+    k->guess.czxid = one.stat.mzxid;
+    if (!one.stat.mzxid || !snib__zoo_take_node(claim, j)) {
+        return false;
+    }
+    claim->version = one.stat.version;
+    return true;
+}
+
+/* Of the own node, which stood before. */
+static bool guess_read_stands(const struct snib__zoo *z, struct zoo_step *k,
+                              const struct zoo_reply *reply)
+{
+    struct snib__jute j = reply->body;
+    struct snib__zk_result one = {.op = SNIB__ZK_ERROR};
+    while (snib__zk_next_result(&j, &one) && !one.stat.mzxid) {
+    }
+    k->guess.czxid = one.stat.czxid;
+    return one.stat.mzxid && one.stat.owner == z->session.zk.id;
+}
+
+/* Behind its answer comes that of the look, whatever this one is. */
+static void guess_answered(struct snib__zoo *z, snib_instant now,
+                           struct zoo_call *c, struct zoo_reply *reply)
+{
+    struct zoo_step *k = snib__zoo_step_of(c);
+    struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    bool nothing = reply->end == ZOO_SAYS || reply->end == ZOO_AGAIN;
+    (void)now;
+    k->guess.reply = *reply;
+    k->guess.unfenced = snib__zoo_fence_has_failed(z, c, reply);
+    k->guess.told = reply->end == ZOO_OK && claim &&
+                    (k->guess.stands ? guess_read_stands(z, k, reply)
+                                     : guess_read_new(k, claim, reply));
+    if (nothing && claim && k->guess.stands) {
+        claim->unproved = false;
+    } else if (nothing) {
+        snib__zoo_claim_forget(z, k->r->id);
+    }
+}
+
+/* Its record is there, it is next, and nobody else can believe in a grant. */
+static bool guess_is_right(const struct zoo_step *k)
+{
+    const struct snib__request *r = k->r;
+    int at = snib__zoo_view_find(&k->view, r->id, -1);
+    struct zoo_request request;
+    uint64_t hash;
+    snib__zoo_request_of(r, &request);
+    return k->guess.told && at >= 0 && !k->view.foreign[0] &&
+           snib__zoo_view_record(&k->view, r->id) &&
+           snib__zoo_view_ahead(&k->view, &request, at) < 0 &&
+           !snib__zoo_view_dead(&k->view, &request, &hash);
+}
+
+static void guess_decide(struct snib__zoo *z, snib_instant now,
+                         struct zoo_step *k)
+{
+    struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    if (claim && guess_is_right(k)) {
+        snib__zoo_granted(z, now, k, claim, k->guess.czxid,
+                          k->guess.reply.sent);
+    } else {
+        snib__zoo_acquire_decide(z, now, k);
+    }
+}
+
+static void guess_looked(struct snib__zoo *z, snib_instant now,
+                         struct zoo_call *c, struct zoo_reply *reply)
+{
+    struct zoo_step *k = SNIB__CONTAINER(c, struct zoo_step, look);
+    struct zoo_path path;
+    if (k->guess.unfenced) {
+        snib__zoo_step_again(z, now, k);
+    } else if (k->guess.reply.end == ZOO_OK) {
+        k->then = guess_decide;
+        snib__zoo_children_read(z, now, k, reply);
+    } else if (k->guess.reply.end == ZOO_SAYS) {
+        if (!k->guess.stands) {
+            snib__zoo_alone_in_vain(z, k);
+        }
+        k->then = snib__zoo_acquire_decide;
+        k->synced = true; /* the refusal was the leader's */
+        snib__zoo_children_read(z, now, k, reply);
+    } else {
+        snib__zoo_path_lock(z, k->r->name, &path);
+        snib__zoo_step_failed(z, now, k, &k->guess.reply, path.text);
+    }
+}
+
+void snib__zoo_guess_begin(struct snib__zoo *z, struct zoo_step *k,
+                           struct zoo_claim *claim, bool stands)
+{
+    k->guess.stands = stands;
+    claim->unproved = true;
+    snib__zoo_view_clear(&k->view);
+    snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, guess_answered);
+    snib__zoo_fence_check(z, &k->call);
+}
+
+void snib__zoo_guess_end(struct snib__zoo *z, snib_instant now,
+                         struct zoo_step *k, struct zoo_claim *claim)
+{
+    struct zoo_path path;
+    snib__zoo_path_lock(z, k->r->name, &path);
+    snib__zoo_put_record(z, k, claim);
+    snib__zk_put_multi_end(snib__zoo_out(z));
+    snib__zoo_step_send(z, now, k, true);
+    snib__zoo_call_begin(z, &k->look, SNIB__ZK_CHILDREN, guess_looked);
+    snib__zk_put_read(snib__zoo_out(z), path.text, false);
+    snib__zoo_call_end(z, now, &k->look);
+}
+
+bool snib__zoo_next_guess(struct snib__zoo *z, const struct zoo_step *k)
+{
+    const struct snib__request *r = k->r;
+    struct zoo_claim *claim = snib__zoo_claim_find(z, r->id);
+    bool gone = claim && claim->gone;
+    if (gone) {
+        claim->gone = false;
+    }
+    return gone && !r->token && !r->acquire.upgrade_of[0] &&
+           !r->acquire.upgrade_of[1] && z->fence.ready;
+}
+
+void snib__zoo_next(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
+{
+    struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    snib__zoo_guess_begin(z, k, claim, true);
+    snib__zoo_put_change(z, k, claim);
+    snib__zoo_guess_end(z, now, k, claim);
+}
