@@ -195,6 +195,64 @@ static void nor_what_is_of_another_recipe(void **state)
     assert_int_equal(count("__WRIT__"), 0);
 }
 
+/* It comes behind this one, and goes again: that one was next all the time. */
+static void a_wrong_guess_behind_it_is_waited_for(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        was_alone();
+        pass_ms(6000);
+        another_node(98);
+        struct snib__request r = request(SNIB__ACQUIRE, 5);
+        ask(&r);
+        assert_int_equal(answer(&r), SNIB__QUEUED);
+        others_go(); /* it is next, and is not told; but for: */
+        another_record(97, 30000);
+        strange_node(97);
+        event(model.watch);
+        assert_int_not_equal(answer(&r), SNIB__DONE);
+        pass_ms(i ? 30 : 1);
+        others_go();
+        pass_ms(100);
+        assert_int_equal(answer(&r), SNIB__DONE);
+        give_back(&r);
+    }
+}
+
+/* A node of its own stands there, of a session that is about to end: somebody may
+ * have come behind that one, and before its new one. */
+static void nor_by_a_node_of_an_older_session(void **state)
+{
+    (void)state;
+    was_alone();
+    strange_node(6);
+    strange_node(98);
+    struct snib__request r = request(SNIB__ACQUIRE, 6);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    assert_int_equal(count("=held-"), 0);
+    others_go();
+    comes_in(&r);
+    assert_int_equal(count("__WRIT__"), 1);
+    assert_int_equal(r.token, model_find(path_of("__WRIT__"))->czxid);
+    give_back(&r);
+}
+
+/* A repeat looks first: something of it may be there. */
+static void who_comes_again_looks_first(void **state)
+{
+    (void)state;
+    was_alone();
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    r.resent = true;
+    model.writes = model.reads = 0;
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    assert_int_equal(model.writes, 1);
+    assert_int_equal(model.reads, 2);
+    give_back(&r);
+}
+
 /* Nobody else has come, but it has it itself. */
 static void nor_is_the_own_other_request(void **state)
 {
@@ -376,12 +434,25 @@ static void who_may_not_change_the_locks_node_stands_as_others_do(void **state)
         begin_anew_at("zookeeper://h/l");
         was_alone();
         pass_ms(i ? 6000 : 0);
-        model.refuse = "whoever makes";
-        model.refuse_op = SNIB__ZK_MULTI;
-        model.refuse_err = SNIB__ZK_NO_AUTH;
+        model.still = "/l/n";
         section(5, 3, 2 + (uint32_t)i);
         section(6, 2, 2); /* it is known by now */
     }
+}
+
+/* What it may not make says nothing of the lock's node. */
+static void what_is_refused_besides_changes_nothing(void **state)
+{
+    (void)state;
+    was_alone();
+    model.closed = "/l/n"; /* nobody makes anything below it */
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+    assert_int_equal(r.said.err, SNIB_ERR_DENIED);
+    model.closed = NULL;
+    section(6, 1, 2);
+    section(7, 1, 1);
 }
 
 /* It has found others before it found that out. */
@@ -391,9 +462,7 @@ static void nor_does_who_comes_behind_others(void **state)
     was_alone();
     pass_ms(6000);
     another_node(98);
-    model.refuse = "whoever makes";
-    model.refuse_op = SNIB__ZK_MULTI;
-    model.refuse_err = SNIB__ZK_NO_AUTH;
+    model.still = "/l/n";
     struct snib__request r = request(SNIB__ACQUIRE, 5);
     ask(&r);
     assert_int_equal(answer(&r), SNIB__QUEUED);
@@ -414,6 +483,9 @@ int main(void)
         CASE(nor_is_a_stranger),
         CASE(nor_who_has_it_below_another_node),
         CASE(nor_what_is_of_another_recipe),
+        CASE(a_wrong_guess_behind_it_is_waited_for),
+        CASE(nor_by_a_node_of_an_older_session),
+        CASE(who_comes_again_looks_first),
         CASE(nor_is_the_own_other_request),
         CASE(who_was_not_alone_looks_for_some_sections),
         CASE(what_is_not_ours_is_not_changed),
@@ -425,6 +497,7 @@ int main(void)
         CASE(a_lost_answer_is_not_believed),
         CASE(a_server_that_does_not_say_the_token_is_asked),
         CASE(who_may_not_change_the_locks_node_stands_as_others_do),
+        CASE(what_is_refused_besides_changes_nothing),
         CASE(nor_does_who_comes_behind_others),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);

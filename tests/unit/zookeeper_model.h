@@ -47,6 +47,7 @@ static struct {
     int32_t refuse_op, refuse_err;
     bool
         errs; /* … what is refused is said in its results, by errors of number 0 */
+    const char *still;  /* nobody may change this one */
     const char *closed; /* nobody may make a node in this one */
 } model;
 
@@ -188,8 +189,11 @@ static void model_change(struct snib__jute *j, int32_t op,
     if (op == SNIB__ZK_SET_DATA) {
         bytes = snib__jute_bytes(j);
     }
+    bool still =
+        op == SNIB__ZK_SET_DATA && model.still && !strcmp(model.still, path);
     int32_t version = snib__jute_i32(j);
     ret->err = !ret->node ? SNIB__ZK_NO_NODE
+               : still    ? SNIB__ZK_NO_AUTH
                : version >= 0 && version != ret->node->version
                    ? SNIB__ZK_BAD_VERSION
                : op == SNIB__ZK_DELETE && !model_is_empty(ret->node)

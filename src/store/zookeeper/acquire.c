@@ -4,14 +4,15 @@
  *             ^                                           `--> grant: DONE
  *             `------- begins anew after each surprise
  *
- * Where nobody else is there one step makes node and record, with no look before
- * (alone.c).
+ * Who seems to be alone, and who waited for one node that has gone, makes its record
+ * first, and looks behind that (guess.c).
  *
  * *Stand* makes the node that has this request's position in the order; *grant*
  * (grant.c) makes its record. Both go through the ensemble's log.
  *
- * Each execution begins with a look, and finds by the request's id what an earlier
- * one has made whose answer was lost: there are never two nodes of one request. */
+ * Each other execution, and each that comes after a lost answer, begins with a look, and
+ * finds by the request's id what an earlier one has made: there are never two nodes of
+ * one request. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +22,8 @@
 
 enum {
     ACQUIRE_LOOK_MS = 3000, /* who watches looks so often besides */
-    ACQUIRE_LEFT_MS = 1000  /* what is shown as left where nobody knows */
+    ACQUIRE_LEFT_MS = 1000, /* what is shown as left where nobody knows */
+    ACQUIRE_LOOKS = 4
 };
 
 /* -- answers ----------------------------------------------------------------- */
@@ -151,14 +153,23 @@ static void acquire_prior_over(struct snib__zoo *z,
     }
 }
 
-/* Who may not change the lock's node stands all the same (alone.c). */
+/* Who may not change the lock's node, which comes last, stands all the same. */
 static bool acquire_is_closed(struct snib__zoo *z, const struct zoo_step *k,
                               const struct zoo_reply *reply)
 {
-    bool closed = reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_AUTH &&
-                  k->ours && !z->lock_closed;
-    z->lock_closed = z->lock_closed || closed;
-    return closed;
+    struct snib__jute j = reply->body;
+    struct snib__zk_result last;
+    uint32_t index, n = 0;
+    while (snib__zk_next_result(&j, &last)) {
+        n++;
+    }
+    if (reply->end != ZOO_SAYS || reply->zk != SNIB__ZK_NO_AUTH ||
+        !snib__zoo_alone_changes(z, k) ||
+        (snib__zoo_multi_error(reply, &index), index + 1 != n)) {
+        return false;
+    }
+    snib__zoo_alone_may_not(z, k);
+    return true;
 }
 
 static void acquire_stood(struct snib__zoo *z, snib_instant now,
@@ -218,7 +229,7 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
         snib__zoo_put_version(z, k, SNIB__ZK_DELETE, prior.child[i]);
     }
     snib__zoo_put_node(z, k);
-    if (k->ours && !z->lock_closed) {
+    if (snib__zoo_alone_changes(z, k)) {
         acquire_put_change(z, k);
     }
     snib__zk_put_multi_end(snib__zoo_out(z));
@@ -356,6 +367,9 @@ static void acquire_look_at(struct snib__zoo *z, snib_instant now,
     acquire_left(k, snib__zoo_view_lease(&k->view, &request));
     if (acquire_is_wrong(k, claim, &request, ahead, &wrong)) {
         acquire_remove(z, now, k, &wrong, acquire_clean);
+    } else if (ahead > at && k->looks < ACQUIRE_LOOKS) {
+        k->looks++; /* that record may be a wrong guess, and go (guess.c) */
+        snib__zoo_step_pause(z, now, k);
     } else if (ahead < 0 && acquire_outlived(z, now, k, claim)) {
         acquire_enter(z, now, k, claim, &request);
     } else if (!stays && ahead < 0) {
@@ -431,7 +445,7 @@ static void acquire_arrive(struct snib__zoo *z, snib_instant now,
     snib__zoo_request_of(r, &request);
     bool stays = r->acquire.may_queue && !r->acquire.spin;
     bool taken = acquire_ahead(k, &request, (int)k->view.standing, false) >= 0;
-    bool free = !k->view.count && (k->missing || k->ours);
+    bool free = !k->view.count && (k->missing || snib__zoo_alone_changes(z, k));
     acquire_left(k, snib__zoo_view_lease(&k->view, &request));
     if (taken && !stays && !k->synced) {
         snib__zoo_sync(z, now, k, acquire_begin);
@@ -467,7 +481,7 @@ void snib__zoo_acquire_decide(struct snib__zoo *z, snib_instant now,
 {
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     struct zoo_removal odd;
-    int at = snib__zoo_view_find(&k->view, k->r->id, -1);
+    int at = snib__zoo_view_own(&k->view, k->r->id, claim ? claim->node : "");
     if (k->view.foreign[0]) {
         k->why = SNIB_ERR_CONFIG;
         snprintf(k->words, sizeof k->words,

@@ -27,7 +27,12 @@
 
 #include "store/zookeeper/zookeeper_i.h"
 
-enum { ALONE_AGE_MS = 5000, ALONE_VAIN = 8, ALONE_REFUSALS = 2 };
+enum {
+    ALONE_AGE_MS = 5000,
+    ALONE_VAIN = 8,
+    ALONE_REFUSALS = 2,
+    ALONE_CHANGE = 1 /* where in the multi the lock's node is changed or made */
+};
 
 static struct zoo_alone *alone_of(struct snib__zoo *z,
                                   const struct snib__name *name)
@@ -35,13 +40,25 @@ static struct zoo_alone *alone_of(struct snib__zoo *z,
     return &z->alone[name->hash % ZOO_ALONE];
 }
 
-bool snib__zoo_alone_may(const struct snib__zoo *z, const struct zoo_step *k)
+bool snib__zoo_alone_changes(struct snib__zoo *z, const struct zoo_step *k)
+{
+    const struct zoo_alone *a = alone_of(z, k->r->name);
+    return k->ours && !(a->closed && a->hash == k->r->name->hash);
+}
+
+void snib__zoo_alone_may_not(struct snib__zoo *z, const struct zoo_step *k)
+{
+    *alone_of(z, k->r->name) =
+        (struct zoo_alone){.hash = k->r->name->hash, .closed = true};
+}
+
+bool snib__zoo_alone_may(struct snib__zoo *z, const struct zoo_step *k)
 {
     const struct snib__request *r = k->r;
     bool another =
         r->token || r->acquire.upgrade_of[0] || r->acquire.upgrade_of[1];
-    return !z->curator && !z->lock_closed && z->fence.ready &&
-           k->refusals < ALONE_REFUSALS && !another;
+    return !z->curator && z->fence.ready && k->refusals < ALONE_REFUSALS &&
+           !another;
 }
 
 bool snib__zoo_alone_guess(struct snib__zoo *z, snib_instant now,
@@ -50,7 +67,7 @@ bool snib__zoo_alone_guess(struct snib__zoo *z, snib_instant now,
     const struct snib__request *r = k->r;
     struct zoo_alone *a = alone_of(z, r->name);
     *ret_version = a->version;
-    return snib__zoo_alone_may(z, k) && !k->tries && a->at.ns &&
+    return snib__zoo_alone_may(z, k) && !k->tries && !r->resent && a->at.ns &&
            a->hash == r->name->hash &&
            snib__between(a->at, now).ns <= snib__ms(ALONE_AGE_MS).ns &&
            !snib__zoo_claim_find(z, r->id);
@@ -77,10 +94,12 @@ void snib__zoo_alone_in_vain(struct snib__zoo *z, struct zoo_step *k)
 {
     struct zoo_alone *a = alone_of(z, k->r->name);
     int32_t why = k->guess.reply.zk;
+    if (why == SNIB__ZK_NO_AUTH && k->guess.index == ALONE_CHANGE) {
+        snib__zoo_alone_may_not(z, k);
+    }
     a->at.ns = 0;
     a->hash = k->r->name->hash;
     a->vain = why == SNIB__ZK_BAD_VERSION ? ALONE_VAIN : a->vain;
-    z->lock_closed = z->lock_closed || why == SNIB__ZK_NO_AUTH;
     k->refusals++;
 }
 

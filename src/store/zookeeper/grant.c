@@ -81,6 +81,7 @@ struct zoo_claim *snib__zoo_stands(struct snib__zoo *z, struct zoo_step *k)
     claim->reads = snib__zoo_reads(r);
     claim->dead_since.ns = 0; /* while it did not stand, others were let in */
     claim->unproved = claim->gone = false;
+    claim->node[0] = 0;
     claim->version = -1;
     return claim;
 }

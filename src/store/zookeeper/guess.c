@@ -10,8 +10,9 @@
  * *The look is what grants*, as it does for others (acquire.c): it is by the connection
  * that made the node, so it shows whoever made one before, and what was granted. Where
  * it shows somebody who is in the way, the record is removed, and the request waits in
- * its place as others do. Until then the record keeps others out, which harms nobody.
- * One whose look was lost is not taken for a grant (zoo_claim.unproved). */
+ * its place as others do. Until then the record keeps others out, also who is before it:
+ * acquire.c looks again before it goes by a record behind it. One whose look was lost is
+ * not taken for a grant (zoo_claim.unproved). */
 #include <string.h>
 
 #include "store/zookeeper/zookeeper_i.h"
@@ -56,6 +57,7 @@ static void guess_answered(struct snib__zoo *z, snib_instant now,
     (void)now;
     k->guess.reply = *reply;
     k->guess.unfenced = snib__zoo_fence_has_failed(z, c, reply);
+    (void)snib__zoo_multi_error(reply, &k->guess.index);
     k->guess.told = reply->end == ZOO_OK && claim &&
                     (k->guess.stands ? guess_read_stands(z, k, reply)
                                      : guess_read_new(k, claim, reply));
@@ -66,11 +68,12 @@ static void guess_answered(struct snib__zoo *z, snib_instant now,
     }
 }
 
-/* Its record is there, it is next, and nobody else can believe in a grant. */
-static bool guess_is_right(const struct zoo_step *k)
+/* Node and record are there, it is next, and nobody else can believe in a grant. */
+static bool guess_is_right(const struct zoo_step *k,
+                           const struct zoo_claim *claim)
 {
     const struct snib__request *r = k->r;
-    int at = snib__zoo_view_find(&k->view, r->id, -1);
+    int at = snib__zoo_view_own(&k->view, r->id, claim->node);
     struct zoo_request request;
     uint64_t hash;
     snib__zoo_request_of(r, &request);
@@ -84,7 +87,7 @@ static void guess_decide(struct snib__zoo *z, snib_instant now,
                          struct zoo_step *k)
 {
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
-    if (claim && guess_is_right(k)) {
+    if (claim && guess_is_right(k, claim)) {
         snib__zoo_granted(z, now, k, claim, k->guess.czxid,
                           k->guess.reply.sent);
     } else {
@@ -103,11 +106,14 @@ static void guess_looked(struct snib__zoo *z, snib_instant now,
         k->then = guess_decide;
         snib__zoo_children_read(z, now, k, reply);
     } else if (k->guess.reply.end == ZOO_SAYS) {
+        int32_t why = k->guess.reply.zk;
         if (!k->guess.stands) {
             snib__zoo_alone_in_vain(z, k);
         }
         k->then = snib__zoo_acquire_decide;
-        k->synced = true; /* the refusal was the leader's */
+        /* these went through the log, and are the leader's */
+        k->synced = k->synced || why == SNIB__ZK_BAD_VERSION ||
+                    why == SNIB__ZK_NO_NODE || why == SNIB__ZK_EXISTS_ALREADY;
         snib__zoo_children_read(z, now, k, reply);
     } else {
         snib__zoo_path_lock(z, k->r->name, &path);
@@ -146,7 +152,7 @@ bool snib__zoo_next_guess(struct snib__zoo *z, const struct zoo_step *k)
     if (gone) {
         claim->gone = false;
     }
-    return gone && !r->token && !r->acquire.upgrade_of[0] &&
+    return gone && !r->resent && !r->token && !r->acquire.upgrade_of[0] &&
            !r->acquire.upgrade_of[1] && z->fence.ready;
 }
 

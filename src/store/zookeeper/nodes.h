@@ -92,6 +92,9 @@ void snib__zoo_view_free(struct zoo_view *);
 /* The node of this request; after > 0: the first one behind that. -1: none. */
 int snib__zoo_view_find(const struct zoo_view *, const uint64_t id[2],
                         int after);
+/* The one of this name, if it is there: one of an older session may be, too. */
+int snib__zoo_view_own(const struct zoo_view *, const uint64_t id[2],
+                       const char *node);
 const struct zoo_child *snib__zoo_view_record(const struct zoo_view *,
                                               const uint64_t id[2]);
 /* The node of this request, if it was granted the lock: its record is there, too.

@@ -163,6 +163,18 @@ int snib__zoo_view_find(const struct zoo_view *v, const uint64_t id[2],
     return -1;
 }
 
+int snib__zoo_view_own(const struct zoo_view *v, const uint64_t id[2],
+                       const char *node)
+{
+    int first = snib__zoo_view_find(v, id, -1);
+    for (int at = first; at >= 0; at = snib__zoo_view_find(v, id, at)) {
+        if (!strcmp(v->child[at].name, node)) {
+            return at;
+        }
+    }
+    return first;
+}
+
 const struct zoo_child *snib__zoo_view_record(const struct zoo_view *v,
                                               const uint64_t id[2])
 {

@@ -194,6 +194,14 @@ void snib__zoo_step_again(struct snib__zoo *z, snib_instant now,
     }
 }
 
+void snib__zoo_step_pause(struct snib__zoo *z, snib_instant now,
+                          struct zoo_step *k)
+{
+    k->phase = ZOO_PAUSES;
+    snib__heap_set(&z->timers, &k->timer,
+                   snib__after(now, snib__ms(STEP_PAUSE_MS)));
+}
+
 void snib__zoo_step_ask(struct snib__zoo *z, struct zoo_step *k, int32_t op,
                         zoo_done *done)
 {
@@ -299,6 +307,10 @@ void snib__zoo_steps_tick(struct snib__zoo *z, snib_instant now)
     struct snib__timer *t;
     while ((t = snib__heap_min(&z->timers)) && snib__reached(now, t->at)) {
         struct zoo_step *k = SNIB__CONTAINER(t, struct zoo_step, timer);
+        if (k->phase == ZOO_PAUSES) {
+            snib__zoo_step_again(z, now, k);
+            continue;
+        }
         if (k->phase == ZOO_BEHIND && snib__zoo_is_ready(&z->session)) {
             k->until = snib__after(now, z->request); /* others get on */
             step_phase(z, k, ZOO_BEHIND);

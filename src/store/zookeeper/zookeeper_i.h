@@ -310,8 +310,9 @@ struct zoo_step {
     uint32_t tries;
     snib_instant until;
     void (*then)(struct snib__zoo *, snib_instant now, struct zoo_step *);
-    bool missing;         /* the lock has no node */
-    bool ours;            /* it has one that who comes changes (alone.c) */
+    bool missing;   /* the lock has no node */
+    bool ours;      /* it has one that who comes changes (alone.c) */
+    uint32_t looks; /* acquire.c: so often a record behind it was in the way */
     uint32_t refusals;    /* alone.c: so often it was not alone */
     int32_t version;      /* of the data of the lock's node, where it is ours */
     struct zoo_call look; /* guess.c: it is sent behind what makes the record */
@@ -319,6 +320,7 @@ struct zoo_step {
         struct zoo_reply reply; /* but for its body, which was read: */
         int64_t czxid;
         bool unfenced, told, stands;
+        uint32_t index; /* of the operation that failed */
     } guess;
     bool synced;      /* what it sees is not older than its first call */
     uint32_t at;      /* how far its work is */
@@ -365,6 +367,9 @@ void snib__zoo_step_failed(struct snib__zoo *, snib_instant now,
                            const char *path);
 void snib__zoo_step_fence(struct snib__zoo *, snib_instant now,
                           struct zoo_step *);
+/* From the beginning, a moment later. */
+void snib__zoo_step_pause(struct snib__zoo *, snib_instant now,
+                          struct zoo_step *);
 
 extern const struct zoo_work snib__zoo_acquire_work; /* acquire.c */
 /* Its look is there. */
@@ -382,17 +387,21 @@ struct zoo_alone {
     uint64_t hash;
     snib_instant at; /* 0: it was not */
     int32_t version; /* … with the lock's node like this */
+    bool closed;     /* it may not change that */
     uint32_t vain;   /* for so many sections it is not noted */
 };
 
 /* May it be taken in one step, if nobody else is there? Is it worth trying
  * without a look, and with which version of the lock's node? */
-bool snib__zoo_alone_may(const struct snib__zoo *, const struct zoo_step *);
+bool snib__zoo_alone_may(struct snib__zoo *, const struct zoo_step *);
 bool snib__zoo_alone_guess(struct snib__zoo *, snib_instant now,
                            const struct zoo_step *, int32_t *ret_version);
 /* Take it, if nobody is there, and the lock's node is as it was; -1: it has none. */
 void snib__zoo_alone(struct snib__zoo *, snib_instant now, struct zoo_step *,
                      int32_t version);
+/* May it change the lock's node? It may not. */
+bool snib__zoo_alone_changes(struct snib__zoo *, const struct zoo_step *);
+void snib__zoo_alone_may_not(struct snib__zoo *, const struct zoo_step *);
 /* The guess was refused. */
 void snib__zoo_alone_in_vain(struct snib__zoo *, struct zoo_step *);
 /* This one has given it back. */
@@ -519,7 +528,6 @@ struct snib__zoo {
     struct snib__list claim[ZOO_BUCKETS];
     uint32_t claims;
     struct zoo_alone alone[ZOO_ALONE];
-    bool lock_closed;         /* it may not change the nodes of locks */
     struct snib__heap leases; /* of claims that are granted */
     struct zoo_sweep sweep;
     uint64_t dead_hash; /* look.c: of those seen last, and since when */
