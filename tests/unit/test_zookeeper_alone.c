@@ -253,6 +253,27 @@ static void who_comes_again_looks_first(void **state)
     give_back(&r);
 }
 
+/* All that come have the last number, so nobody is before anybody. */
+static void nor_is_anybody_when_the_numbers_are_used_up(void **state)
+{
+    (void)state;
+    for (uint32_t others = 0; others < 2; others++) {
+        begin_anew_at("zookeeper://h/l");
+        was_alone();
+        if (others) {
+            another_node(98);
+        }
+        model_find("/l/n")->made = INT32_MAX;
+        struct snib__request r = request(SNIB__ACQUIRE, 5);
+        ask(&r);
+        assert_int_equal(answer(&r), SNIB__NOT_APPLIED);
+        assert_int_equal(r.said.err, SNIB_ERR_STORE);
+        assert_non_null(strstr(said.text, "remove the node"));
+        assert_int_equal(count("=held-"), 0);
+        assert_int_equal(count("__WRIT__"), others);
+    }
+}
+
 /* Nobody else has come, but it has it itself. */
 static void nor_is_the_own_other_request(void **state)
 {
@@ -486,6 +507,7 @@ int main(void)
         CASE(a_wrong_guess_behind_it_is_waited_for),
         CASE(nor_by_a_node_of_an_older_session),
         CASE(who_comes_again_looks_first),
+        CASE(nor_is_anybody_when_the_numbers_are_used_up),
         CASE(nor_is_the_own_other_request),
         CASE(who_was_not_alone_looks_for_some_sections),
         CASE(what_is_not_ours_is_not_changed),

@@ -85,6 +85,8 @@ static void a_try_gets_in_when_such_a_record_is_old(void **state)
 }
 
 /* What a look shows: so many rows of each kind. */
+static bool all; /* a list shows locks for which nobody waits, too */
+
 static void assert_shown(snib__verb verb, uint32_t holders, uint32_t waiters,
                          uint32_t closed)
 {
@@ -97,7 +99,7 @@ static void assert_shown(snib__verb verb, uint32_t holders, uint32_t waiters,
         look.name = NULL;
         look.text = "*";
         look.text_size = 1;
-        look.list.awaited_only = true;
+        look.list.awaited_only = !all;
     }
     look.said.result = &rows;
     ask(&look);
@@ -132,6 +134,26 @@ static void who_waits_for_such_a_record_is_not_shown_as_its_holder(void **state)
     assert_int_equal(answer(&r), SNIB__DONE);
     assert_shown(SNIB__INSPECT, 1, 0, 0);
     give_back(&r);
+}
+
+/* Also where the same look sees those of other locks. */
+static void what_is_closed_in_several_locks_is_over_in_each(void **state)
+{
+    struct model_node *made;
+    char child[ZOO_CHILD_MAX], path[200];
+    const uint64_t id[2] = {98, 98};
+    (void)state;
+    another(false, 2000);
+    (void)model_create("/l/m", "", 0, 0, &made);
+    snib__zoo_child_record(id, false, 4000, child);
+    snprintf(path, sizeof path, "/l/m/%s", child);
+    assert_false(model_create(path, "", 0, 0, &made));
+    all = true;
+    for (int i = 0; i < 9; i++) {
+        assert_shown(SNIB__LIST, 0, 0, i < 4 ? 2 : i < 8 ? 1 : 0);
+        pass_ms(501);
+    }
+    all = false;
 }
 
 /* Curator's clients do not wait for it. */
@@ -436,6 +458,7 @@ int main(void)
         CASE(a_try_is_not_let_in_beside_such_a_record),
         CASE(a_try_gets_in_when_such_a_record_is_old),
         CASE(who_waits_for_such_a_record_is_not_shown_as_its_holder),
+        CASE(what_is_closed_in_several_locks_is_over_in_each),
         CASE(who_looks_at_no_record_is_shown_as_the_holder),
         CASE(waits_that_are_too_short_get_in_when_such_a_record_is_old),
         CASE(an_answer_that_is_lost_makes_no_second_node),

@@ -124,7 +124,7 @@ static int32_t model_create(const char *path, const char *data, size_t size,
                                      .owner = flags & 1 ? model.session : 0};
             memcpy(n->path, full, sizeof full);
             memcpy(n->data, data, size);
-            parent->made++;
+            parent->made += parent->made < INT32_MAX; /* from 3.6 on */
             *ret = n;
             return 0;
         }

@@ -476,12 +476,10 @@ static bool acquire_is_odd(struct snib__zoo *z, const struct zoo_step *k,
     return ret->count > 0;
 }
 
-void snib__zoo_acquire_decide(struct snib__zoo *z, snib_instant now,
-                              struct zoo_step *k)
+/* What is below the lock's node allows nobody to be let in: why, in words. */
+static bool acquire_is_barred(const struct snib__zoo *z, struct zoo_step *k,
+                              int at)
 {
-    struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
-    struct zoo_removal odd;
-    int at = snib__zoo_view_own(&k->view, k->r->id, claim ? claim->node : "");
     if (k->view.foreign[0]) {
         k->why = SNIB_ERR_CONFIG;
         snprintf(k->words, sizeof k->words,
@@ -491,6 +489,23 @@ void snib__zoo_acquire_decide(struct snib__zoo *z, snib_instant now,
                  z->mutexes ? "Curator's InterProcessMutex"
                             : "snib's nor of Curator's "
                               "InterProcessReadWriteLock");
+    } else if (at >= 0 && k->view.child[at].seq == ZOO_SEQ_LAST) {
+        k->why = SNIB_ERR_STORE;
+        snprintf(k->words, sizeof k->words,
+                 "the numbers below this lock's node have come to their end "
+                 "(2^31), so nobody can say who is first; remove the node when "
+                 "nobody holds or wants the lock");
+    }
+    return k->why != SNIB_ERR_OK;
+}
+
+void snib__zoo_acquire_decide(struct snib__zoo *z, snib_instant now,
+                              struct zoo_step *k)
+{
+    struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
+    struct zoo_removal odd;
+    int at = snib__zoo_view_own(&k->view, k->r->id, claim ? claim->node : "");
+    if (acquire_is_barred(z, k, at)) {
         acquire_leave(z, now, k);
     } else if (acquire_is_odd(z, k, claim, at, &odd)) {
         acquire_remove(z, now, k, &odd, acquire_clean);

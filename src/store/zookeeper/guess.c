@@ -77,8 +77,8 @@ static bool guess_is_right(const struct zoo_step *k,
     struct zoo_request request;
     uint64_t hash;
     snib__zoo_request_of(r, &request);
-    return k->guess.told && at >= 0 && !k->view.foreign[0] &&
-           snib__zoo_view_record(&k->view, r->id) &&
+    return k->guess.told && at >= 0 && k->view.child[at].seq != ZOO_SEQ_LAST &&
+           !k->view.foreign[0] && snib__zoo_view_record(&k->view, r->id) &&
            snib__zoo_view_ahead(&k->view, &request, at) < 0 &&
            !snib__zoo_view_dead(&k->view, &request, &hash);
 }

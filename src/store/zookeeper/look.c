@@ -314,15 +314,26 @@ static bool look_is_shown(struct snib__zoo *z, struct zoo_step *k)
 /* Grants whose nodes are gone: closed for a lease from when that was, which nobody
  * knows. So it counts from when this client saw it first, as for who waits
  * (acquire_outlived); else whoever looks again and again would see no end. */
-static void look_dead(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
+static snib_instant look_dead_since(struct snib__zoo *z, snib_instant now,
+                                    const struct zoo_step *k)
 {
     const struct zoo_request nobody = {.reads = false};
     uint64_t hash;
-    if (snib__zoo_view_dead(&k->view, &nobody, &hash) &&
-        (hash != z->dead_hash || !z->dead_since.ns)) {
-        z->dead_hash = hash;
-        z->dead_since = now;
+    if (!snib__zoo_view_dead(&k->view, &nobody, &hash)) {
+        return now;
     }
+    uint32_t i = hash % ZOO_DEAD;
+    if (z->dead[i].hash != hash || !z->dead[i].since.ns) {
+        z->dead[i].hash = hash; /* of ids, so it is this lock's */
+        z->dead[i].since = now;
+    }
+    return z->dead[i].since;
+}
+
+static void look_dead(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
+{
+    const struct zoo_request nobody = {.reads = false};
+    snib_instant since = look_dead_since(z, now, k);
     for (uint32_t i = k->view.standing; i < k->view.count; i++) {
         const struct zoo_child *c = &k->view.child[i];
         struct snib__stored_claim row = {.request = {c->id[0], c->id[1]},
@@ -331,7 +342,7 @@ static void look_dead(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
                                                           : SNIB_KIND_MUTEX,
                                          .permits = 1,
                                          .delay = snib__ms(c->lease_ms),
-                                         .until = z->dead_since};
+                                         .until = since};
         if (snib__zoo_view_is_dead(c, &nobody) &&
             !snib__reached(now, snib__rules_claim_till(&row))) {
             snib__rules_row(k->r->said.result, now, &row, "", 0);

@@ -41,11 +41,14 @@ enum zoo_what {
 };
 
 /* A node below a lock's. */
+/* Servers from 3.6 on give this number to all that come after 2^31. */
+#define ZOO_SEQ_LAST INT32_MAX
+
 struct zoo_child {
     enum zoo_what what;
     bool reads, mutex; /* mutex: Curator's, no reader or writer */
     uint64_t id[2];    /* of the request; of one not ours: its UUID */
-    int32_t seq;       /* STANDS */
+    int32_t seq;       /* STANDS; ZOO_SEQ_LAST: the order is lost */
     int64_t lease_ms;  /* RECORD */
     bool paired;       /* STANDS: its record is there; RECORD: its node is */
     char name[ZOO_CHILD_MAX];

@@ -3,7 +3,7 @@
  * The order is that of the numbers which the server gives. They are compared on
  * a circle, as they get negative after 2^31 nodes: of two that stand at the same
  * time neither is half the circle away. (From ZooKeeper 3.6 on they stay at the last
- * one, and the order is lost: docs/ZOOKEEPER.md.)
+ * one, and the order is lost: who has that is refused, in acquire.c.)
  *
  * Who wants to write waits for all before it, and watches the one right before
  * it; a reader waits for those before it who write, and watches the last one of

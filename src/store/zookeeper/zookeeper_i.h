@@ -16,6 +16,7 @@ enum {
     ZOO_STEPS = 128,        /* under way at once, */
     ZOO_STEPS_KEPT = 32,    /* so many of them only of the background */
     ZOO_BUCKETS = 1024,     /* of claims */
+    ZOO_DEAD = 64,          /* locks are remembered (look.c) */
     ZOO_ALONE = 256,        /* names are remembered (alone.c) */
     ZOO_ADDRESS = 100,      /* so much of a server's is shown */
     ZOO_DATA = 640,         /* of a node: who is behind it */
@@ -530,8 +531,11 @@ struct snib__zoo {
     struct zoo_alone alone[ZOO_ALONE];
     struct snib__heap leases; /* of claims that are granted */
     struct zoo_sweep sweep;
-    uint64_t dead_hash; /* look.c: of those seen last, and since when */
-    snib_instant dead_since;
+    struct
+    { /* look.c: grants whose nodes are gone, and since when they are seen */
+        uint64_t hash;
+        snib_instant since;
+    } dead[ZOO_DEAD];
 };
 
 /* state.c */
