@@ -288,24 +288,29 @@ static void what_etcds_own_clients_have_not_is_refused(void **state)
     assert_int_equal(w.out.caps, SNIB__TIED | SNIB__NO_LATCH);
 }
 
-static void a_name_above_the_tombstones_of_all_is_refused(void **state)
+static void a_name_among_what_is_snibs_is_refused(void **state)
 {
     (void)state;
-    static const struct snib__name store = {4, 4, 5, "snib", "snib"},
-                                   below = {6, 6, 6, "snib/x", "snib%2Fx"},
-                                   other = {3, 3, 7, "sni", "sni"};
-    struct snib__request r = asks(SNIB__ACQUIRE, 7);
-    r.name = &store;
-    assert_int_equal(ask(&r), SNIB__NOT_APPLIED);
-    assert_int_equal(r.said.err, SNIB_ERR_USAGE);
-    r = asks(SNIB__ACQUIRE, 8);
-    r.name = &below;
-    assert_int_equal(ask(&r), SNIB__NOT_APPLIED);
-    assert_int_equal(w.keys, 0);
-    r = asks(SNIB__ACQUIRE, 9);
-    r.name = &other;
-    assert_int_equal(ask(&r), SNIB__DONE);
-    answered(&r);
+    static const struct snib__name bad[] = {
+        {4, 4, 5, "snib", "snib"},
+        {6, 6, 6, "snib/x", "snib%2Fx"},
+        {10, 10, 8, "snib/l/a/c", "snib%2Fl%2Fa%2Fc"},
+        {8, 8, 9, "snib/new", "snib%2Fnew"}};
+    static const struct snib__name good[] = {{3, 3, 7, "sni", "sni"},
+                                             {5, 5, 4, "snibs", "snibs"}};
+    for (uint32_t i = 0; i < COUNT_OF(bad); i++) {
+        struct snib__request r = asks(SNIB__ACQUIRE, 7 + i);
+        r.name = &bad[i];
+        assert_int_equal(ask(&r), SNIB__NOT_APPLIED);
+        assert_int_equal(r.said.err, SNIB_ERR_USAGE);
+        assert_int_equal(w.keys, 0);
+    }
+    for (uint32_t i = 0; i < COUNT_OF(good); i++) {
+        struct snib__request r = asks(SNIB__ACQUIRE, 20 + i);
+        r.name = &good[i];
+        assert_int_equal(ask(&r), SNIB__DONE);
+        answered(&r);
+    }
 }
 
 static void which_right_lacks_is_said(void **state)
@@ -364,7 +369,7 @@ int main(void)
         CASE(a_cluster_that_went_back_gives_no_token),
         CASE(who_has_waited_for_long_may_have_an_old_token),
         CASE(what_etcds_own_clients_have_not_is_refused),
-        CASE(a_name_above_the_tombstones_of_all_is_refused),
+        CASE(a_name_among_what_is_snibs_is_refused),
         CASE(which_right_lacks_is_said),
         CASE(both_sides_are_shown),
     };

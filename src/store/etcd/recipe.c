@@ -300,15 +300,17 @@ static const char *recipe_lacks(const struct snib__request *r)
            "values; leave ?dialect= out for these";
 }
 
-/* Do the tombstones of all locks stand below this name? They would keep it waiting. */
-static bool recipe_is_above_tombstones(const struct snib__etcd *e,
-                                       const struct snib__request *r)
+/* Is that where snib keeps its own, or above it? The tombstones of all locks would keep
+ * it waiting, and what it makes would be read as a lock of snib's. (Where that is with
+ * ?prefix= is not known here.) */
+static bool recipe_is_among_ours(const struct snib__etcd *e,
+                                 const struct snib__request *r)
 {
-    struct etcd_key from, to, tombstone;
+    static const char ours[] = "snib/";
+    struct etcd_key from, to;
     snib__etcd_key_recipe(e, r->name, &from, &to);
-    snib__etcd_key_tombstone(r->id, &tombstone);
-    return from.size <= tombstone.size &&
-           !memcmp(from.text, tombstone.text, from.size);
+    size_t n = from.size < sizeof ours - 1 ? from.size : sizeof ours - 1;
+    return !memcmp(from.text, ours, n);
 }
 
 /* -- a step -------------------------------------------------------------------- */
@@ -334,9 +336,9 @@ static void recipe_begin(struct snib__etcd *e, snib_instant now,
         recipe_answer(e, k, SNIB__NOT_APPLIED, SNIB_ERR_UNSUPPORTED, lacks);
         return;
     }
-    if (recipe_is_above_tombstones(e, r)) {
+    if (recipe_is_among_ours(e, r)) {
         recipe_answer(e, k, SNIB__NOT_APPLIED, SNIB_ERR_USAGE,
-                      "below this name stands what snib keeps for all locks; "
+                      "where this name is snib keeps what is its own (snib/…); "
                       "choose another one");
         return;
     }
