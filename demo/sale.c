@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 static const uint32_t stock[PRODUCTS] = {400, 200, 100, 50, 50};
-enum { STOCK = 800, VARIANTS = 5, PATIENCE_S = 60 };
+enum { STOCK = 800, VARIANTS = 5, PATIENCE_S = 180 };
 
 struct settings {
     uint64_t seed;

@@ -99,7 +99,7 @@ def who_is_inside(world):
 
 def freeze_clients(world, rig):
     """Inside a section, for longer than the lease, until others were served."""
-    seen, end = 0, time.monotonic() + LOST_S
+    seen, end = 0, time.monotonic() + 2 * LOST_S
     while seen < 2 and time.monotonic() < end:
         client = who_is_inside(world)
         if client is None:
@@ -116,7 +116,8 @@ def freeze_clients(world, rig):
 
 def kill_clients(world, rig):
     """Inside a section; others are served behind its lease."""
-    seen, end = 0, time.monotonic() + LOST_S
+    # each costs a lease, and a session where there are any
+    seen, end = 0, time.monotonic() + 3 * LOST_S
     while seen < 3 and time.monotonic() < end:
         client = who_is_inside(world)
         if client is None:

@@ -115,11 +115,11 @@ def messages():
 
 
 def test_garbage_at_the_holders_socket(mapped):
-    mark = mapped.path("go")
-    p = mapped.start("run", "-q", "-t", "20s", "n", "--", "sh", "-c",
-                     'until [ -e "$0" ]; do read -r _ <"$1"; done; "$2" check',
-                     mark, mapped.path("pipe"), mapped.binary)
     os.mkfifo(mapped.path("pipe"))
+    pipe = os.open(mapped.path("pipe"), os.O_RDWR)  # waits for no reader
+    p = mapped.start("run", "-q", "-t", "20s", "n", "--", "sh", "-c",
+                     'read -r _ <"$0"; "$1" check', mapped.path("pipe"),
+                     mapped.binary)
     keeper = eventually(lambda: keeper_of(p.pid), "a holder")
     address = eventually(lambda: address_of(keeper), "its address")
     for data in messages():
@@ -130,11 +130,9 @@ def test_garbage_at_the_holders_socket(mapped):
             pass  # dropped, as it may be
     assert keeper_of(p.pid) == keeper
     assert mapped.held("n")
-    with open(mark, "w", encoding="utf-8"):
-        pass
-    with open(mapped.path("pipe"), "w", encoding="utf-8") as pipe:
-        pipe.write("x\n")
+    os.write(pipe, b"x\n")
     assert p.wait(20) == 0, "snib check inside says that it is held"
+    os.close(pipe)
 
 
 def test_a_flood_at_the_holders_socket_stops_no_check(mapped):
