@@ -219,6 +219,56 @@ static void a_wrong_guess_behind_it_is_waited_for(void **state)
     }
 }
 
+/* Its session ends before it has looked: the record stays there. */
+static void a_record_that_was_not_looked_at_is_not_forgotten(void **state)
+{
+    (void)state;
+    was_alone();
+    model.frames = 0;
+    model.silent_from = 2;
+    model.expires = true;
+    model.refuse = "/l/n"; /* no later look is answered in time */
+    model.refuse_op = SNIB__ZK_CHILDREN;
+    model.refuse_err = SNIB__ZK_THROTTLED;
+    struct snib__request r = request(SNIB__ACQUIRE, 5),
+                         cancel = request(SNIB__CANCEL, 5);
+    r.limit = snib__after(now, snib__ms(100));
+    ask(&r);
+    assert_int_equal(count("=held-"), 1);
+    pass_ms(300);
+    assert_int_equal(answer(&r), SNIB__UNKNOWN);
+    assert_int_equal(zoo()->claims, 1); /* though that session is over */
+    model.refuse = NULL;
+    ask(&cancel);
+    pass_ms(3000);
+    assert_int_equal(answer(&cancel), SNIB__DONE);
+    assert_int_equal(count("=held-") + count("__WRIT__"), 0);
+}
+
+/* By a slow client's: when that is taken back it is told. */
+static void nor_is_it_slept_behind(void **state)
+{
+    (void)state;
+    was_alone();
+    pass_ms(6000);
+    another_node(98);
+    struct snib__request r = request(SNIB__ACQUIRE, 5);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    others_go();
+    another_record(97, 30000);
+    strange_node(97);
+    event(model.watch);
+    pass_ms(200);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    assert_non_null(strstr(model.watch, "=held-"));
+    model_remove(model.watch);
+    event(model.watch);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    give_back(&r);
+    others_go();
+}
+
 /* A node of its own stands there, of a session that is about to end: somebody may
  * have come behind that one, and before its new one. */
 static void nor_by_a_node_of_an_older_session(void **state)
@@ -476,6 +526,21 @@ static void what_is_refused_besides_changes_nothing(void **state)
     section(7, 1, 1);
 }
 
+/* That is noted of the lock, and of no other one that comes to its place. */
+static void what_is_noted_of_one_lock_says_nothing_of_others(void **state)
+{
+    (void)state;
+    was_alone();
+    model.still = "/l/n";
+    section(5, 3, 2);
+    model.still = NULL;
+    struct zoo_alone *a = &zoo()->alone[name->hash % ZOO_ALONE];
+    assert_true(a->closed);
+    a->hash++;
+    section(6, 1, 2);
+    section(7, 1, 1);
+}
+
 /* It has found others before it found that out. */
 static void nor_does_who_comes_behind_others(void **state)
 {
@@ -505,6 +570,8 @@ int main(void)
         CASE(nor_who_has_it_below_another_node),
         CASE(nor_what_is_of_another_recipe),
         CASE(a_wrong_guess_behind_it_is_waited_for),
+        CASE(a_record_that_was_not_looked_at_is_not_forgotten),
+        CASE(nor_is_it_slept_behind),
         CASE(nor_by_a_node_of_an_older_session),
         CASE(who_comes_again_looks_first),
         CASE(nor_is_anybody_when_the_numbers_are_used_up),
@@ -520,6 +587,7 @@ int main(void)
         CASE(a_server_that_does_not_say_the_token_is_asked),
         CASE(who_may_not_change_the_locks_node_stands_as_others_do),
         CASE(what_is_refused_besides_changes_nothing),
+        CASE(what_is_noted_of_one_lock_says_nothing_of_others),
         CASE(nor_does_who_comes_behind_others),
     };
     return cmocka_run_group_tests(cases, NULL, NULL);

@@ -119,6 +119,23 @@ static void a_writer_that_reads_stands_where_the_writer_does(void **state)
     give_back(&reads);
 }
 
+/* It has gone since the look, and Curator's writer, who waited, has it by now. */
+static void behind_a_writer_that_has_gone_it_does_not_read(void **state)
+{
+    (void)state;
+    struct snib__request writes = request(SNIB__ACQUIRE, 5);
+    writes.acquire.kind = SNIB_KIND_WRITE;
+    ask(&writes);
+    assert_int_equal(answer(&writes), SNIB__DONE);
+    put_theirs(THEIRS "__WRIT__");
+    struct snib__request reads = reader(6, 5);
+    model.goes = "0005-0000";
+    ask(&reads);
+    assert_int_equal(answer(&reads), SNIB__QUEUED);
+    assert_int_equal(count("-R-"), 0);
+    cancelled(&reads);
+}
+
 static void their_readers_and_ours_read_together(void **state)
 {
     (void)state;
@@ -244,6 +261,7 @@ int main(void)
         OF(begin_rw, a_shorter_lease_is_given_as_it_is),
         OF(begin, without_a_dialect_a_lease_may_outlast_the_session),
         OF(begin_rw, a_writer_that_reads_stands_where_the_writer_does),
+        OF(begin_rw, behind_a_writer_that_has_gone_it_does_not_read),
         OF(begin_rw, their_readers_and_ours_read_together),
         OF(begin_rw, a_path_of_mutexes_has_no_readers_and_writers),
         OF(begin, a_path_of_mutexes_has_no_readers_and_writers),

@@ -35,6 +35,8 @@ static struct {
     char watch[200]; /* the last one that was set, by a request like this */
     int32_t watch_op;
     uint32_t writes, reads;
+    bool expires;     /* … and the session ends with that connection */
+    const char *goes; /* behind the next look all of this path's does */
     bool hasty; /* behind each look at the children somebody comes, and goes */
     bool terse; /* a multi says only the path of what it has made */
     /* What it shows are these, until it is asked to change or to catch up. */
@@ -351,6 +353,11 @@ static void model_frame(const uint8_t *frame, size_t size)
         memcpy(model.node, model.behind ? model.old : newest, sizeof newest);
         err = model_read(&j, op, &body);
         memcpy(model.node, model.hasty ? model.node : newest, sizeof newest);
+        for (int i = 0; i < MODEL_NODES && model.goes; i++) {
+            struct model_node *n = &model.node[i];
+            n->there = n->there && !strstr(n->path, model.goes);
+        }
+        model.goes = op == SNIB__ZK_CHILDREN ? NULL : model.goes;
     } else if (op != SNIB__ZK_PING) {
         struct model_done done;
         model_change(&j, op, &done);

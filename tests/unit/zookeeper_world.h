@@ -38,6 +38,9 @@ static void serve_frame(const uint8_t *frame, size_t size, bool hello)
         model_out.end -= snib__buf_size(&model_out) - before;
         up = model.mute;
         model.silent_from = model.mute ? model.silent_from : 0;
+        if (model.expires) {
+            model_expire();
+        }
     }
 }
 

@@ -118,7 +118,11 @@ static void acquire_watch(struct snib__zoo *z, snib_instant now,
 {
     struct zoo_path path;
     k->at = snib__zoo_view_position(&k->view, at);
-    snib__zoo_path_child(z, k->r->name, k->view.child[node].name, &path);
+    const struct zoo_child *c = &k->view.child[node];
+    if (node > at) { /* its record is in the way, and may go without it */
+        c = snib__zoo_view_record(&k->view, c->id);
+    }
+    snib__zoo_path_child(z, k->r->name, c->name, &path);
     claim->watch = snib__zoo_hash(path.text, strlen(path.text));
     claim->watch_conn = z->session.conn;
     claim->dead_since.ns = 0;
@@ -227,6 +231,10 @@ static void acquire_stand(struct snib__zoo *z, snib_instant now,
     snib__zoo_fence_check(z, &k->call);
     for (uint32_t i = 0; i < prior.count; i++) {
         snib__zoo_put_version(z, k, SNIB__ZK_DELETE, prior.child[i]);
+    }
+    int writer = snib__zoo_writer_of(z, k);
+    if (writer >= 0) { /* it stands where that one does, which must be there */
+        snib__zoo_put_version(z, k, SNIB__ZK_CHECK, k->view.child[writer].name);
     }
     snib__zoo_put_node(z, k);
     if (snib__zoo_alone_changes(z, k)) {
@@ -365,11 +373,11 @@ static void acquire_look_at(struct snib__zoo *z, snib_instant now,
     bool stays = r->acquire.may_queue && (!r->acquire.spin || ahead < 0);
     memcpy(claim->node, k->view.child[at].name, sizeof claim->node);
     acquire_left(k, snib__zoo_view_lease(&k->view, &request));
-    if (acquire_is_wrong(k, claim, &request, ahead, &wrong)) {
-        acquire_remove(z, now, k, &wrong, acquire_clean);
-    } else if (ahead > at && k->looks < ACQUIRE_LOOKS) {
+    if (ahead > at && k->looks < ACQUIRE_LOOKS) {
         k->looks++; /* that record may be a wrong guess, and go (guess.c) */
         snib__zoo_step_pause(z, now, k);
+    } else if (acquire_is_wrong(k, claim, &request, ahead, &wrong)) {
+        acquire_remove(z, now, k, &wrong, acquire_clean);
     } else if (ahead < 0 && acquire_outlived(z, now, k, claim)) {
         acquire_enter(z, now, k, claim, &request);
     } else if (!stays && ahead < 0) {

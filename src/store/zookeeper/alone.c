@@ -22,7 +22,7 @@
  * some sections. As a read goes to no disk, so does everybody else.
  *
  * *Which locks?* Those whose data say that whoever comes changes them: ours, not those
- * that Curator's clients have made. With them (?dialect=) nothing is guessed. */
+ * that Curator's clients have made; and never with ?dialect=. */
 #include <string.h>
 
 #include "store/zookeeper/zookeeper_i.h"
@@ -34,16 +34,21 @@ enum {
     ALONE_CHANGE = 1 /* where in the multi the lock's node is changed or made */
 };
 
+/* One that was another name's is as new. */
 static struct zoo_alone *alone_of(struct snib__zoo *z,
                                   const struct snib__name *name)
 {
-    return &z->alone[name->hash % ZOO_ALONE];
+    struct zoo_alone *a = &z->alone[name->hash % ZOO_ALONE];
+    if (a->hash != name->hash) {
+        *a = (struct zoo_alone){.hash = name->hash};
+    }
+    return a;
 }
 
 bool snib__zoo_alone_changes(struct snib__zoo *z, const struct zoo_step *k)
 {
     const struct zoo_alone *a = alone_of(z, k->r->name);
-    return k->ours && !(a->closed && a->hash == k->r->name->hash);
+    return k->ours && !a->closed;
 }
 
 void snib__zoo_alone_may_not(struct snib__zoo *z, const struct zoo_step *k)
@@ -68,7 +73,6 @@ bool snib__zoo_alone_guess(struct snib__zoo *z, snib_instant now,
     struct zoo_alone *a = alone_of(z, r->name);
     *ret_version = a->version;
     return snib__zoo_alone_may(z, k) && !k->tries && !r->resent && a->at.ns &&
-           a->hash == r->name->hash &&
            snib__between(a->at, now).ns <= snib__ms(ALONE_AGE_MS).ns &&
            !snib__zoo_claim_find(z, r->id);
 }
@@ -81,7 +85,7 @@ void snib__zoo_alone_was(struct snib__zoo *z, snib_instant now,
     if (claim->version < 0) {
         return;
     }
-    if (a->vain && a->hash == name->hash) {
+    if (a->vain) {
         a->vain--;
         return;
     }
@@ -98,7 +102,6 @@ void snib__zoo_alone_in_vain(struct snib__zoo *z, struct zoo_step *k)
         snib__zoo_alone_may_not(z, k);
     }
     a->at.ns = 0;
-    a->hash = k->r->name->hash;
     a->vain = why == SNIB__ZK_BAD_VERSION ? ALONE_VAIN : a->vain;
     k->refusals++;
 }

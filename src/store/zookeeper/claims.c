@@ -82,7 +82,7 @@ void snib__zoo_claims_over(struct snib__zoo *z)
 {
     for (int i = 0; i < ZOO_BUCKETS; i++) {
         SNIB__LIST_EACH_SAFE (l, next, &z->claim[i]) {
-            if (!claims_of(l)->until.ns) {
+            if (!claims_of(l)->until.ns && !claims_of(l)->unproved) {
                 snib__zoo_claim_forget(z, claims_of(l)->id);
             }
         }

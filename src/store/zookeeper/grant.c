@@ -40,16 +40,18 @@ void snib__zoo_data_of(const struct snib__zoo *z, const struct snib__request *r,
              r->text ? r->text : "");
 }
 
-/* A writer who reads as well keeps Curator's writers out where it stands as the
- * writer: they look at no record. */
+int snib__zoo_writer_of(const struct snib__zoo *z, const struct zoo_step *k)
+{
+    return z->curator && snib__zoo_reads(k->r)
+               ? snib__zoo_view_granted(&k->view, k->r->acquire.upgrade_of)
+               : -1;
+}
+
 int32_t snib__zoo_node_of(const struct snib__zoo *z, const struct zoo_step *k,
                           char ret[ZOO_CHILD_MAX])
 {
     const struct snib__request *r = k->r;
-    bool reads = snib__zoo_reads(r);
-    int writer = z->curator && reads
-                     ? snib__zoo_view_granted(&k->view, r->acquire.upgrade_of)
-                     : -1;
+    int writer = snib__zoo_writer_of(z, k);
     if (writer >= 0) {
         snib__zoo_child_of_writer(r->id, &k->view.child[writer], ret);
         return SNIB__ZK_EPHEMERAL;
@@ -57,7 +59,7 @@ int32_t snib__zoo_node_of(const struct snib__zoo *z, const struct zoo_step *k,
     if (z->mutexes) {
         snib__zoo_child_mutex(r->id, ret);
     } else {
-        snib__zoo_child_stands(r->id, reads, ret);
+        snib__zoo_child_stands(r->id, snib__zoo_reads(r), ret);
     }
     return SNIB__ZK_EPHEMERAL | SNIB__ZK_SEQUENTIAL;
 }

@@ -62,7 +62,7 @@ static void guess_answered(struct snib__zoo *z, snib_instant now,
                     (k->guess.stands ? guess_read_stands(z, k, reply)
                                      : guess_read_new(k, claim, reply));
     if (nothing && claim && k->guess.stands) {
-        claim->unproved = false;
+        claim->unproved = k->guess.unproved;
     } else if (nothing) {
         snib__zoo_claim_forget(z, k->r->id);
     }
@@ -125,6 +125,7 @@ void snib__zoo_guess_begin(struct snib__zoo *z, struct zoo_step *k,
                            struct zoo_claim *claim, bool stands)
 {
     k->guess.stands = stands;
+    k->guess.unproved = claim->unproved;
     claim->unproved = true;
     snib__zoo_view_clear(&k->view);
     snib__zoo_step_ask(z, k, SNIB__ZK_MULTI, guess_answered);

@@ -13,7 +13,7 @@
 static bool renew_is_there(const struct zoo_step *k, struct zoo_claim *claim)
 {
     const struct zoo_child *record = snib__zoo_view_record(&k->view, k->r->id);
-    int at = snib__zoo_view_find(&k->view, k->r->id, -1);
+    int at = snib__zoo_view_own(&k->view, k->r->id, claim->node);
     if (!record || at < 0 || strcmp(k->view.child[at].name, claim->node) != 0 ||
         !strcmp(record->name, claim->record)) {
         return false;

@@ -90,12 +90,18 @@ void snib__zoo_step_answer(struct snib__zoo *z, struct zoo_step *k,
     snib__zoo_step_over(z, k);
 }
 
+static bool step_may_be_there(const struct snib__zoo *z,
+                              const struct zoo_claim *c)
+{
+    return c && (c->unproved || c->number == z->session.number);
+}
+
 /* Has it made anything that may be there still? */
 static bool step_is_there(struct snib__zoo *z, const struct snib__request *r)
 {
     const struct zoo_claim *c =
         r->verb == SNIB__ACQUIRE ? snib__zoo_claim_find(z, r->id) : NULL;
-    return c && c->number == z->session.number;
+    return step_may_be_there(z, c);
 }
 
 /* A release or a cancel that has something to end is done however late, as nobody
@@ -106,8 +112,7 @@ static bool step_must_end(struct snib__zoo *z, snib_instant now,
 {
     const struct zoo_claim *c =
         step_ends(r) ? snib__zoo_claim_find(z, r->id) : NULL;
-    return c && c->number == z->session.number &&
-           snib__reached(now, r->exec.patience);
+    return step_may_be_there(z, c) && snib__reached(now, r->exec.patience);
 }
 
 /* A caller who tries once, and a renewal, hear of the first failure. What may be

@@ -28,9 +28,9 @@
  *     that is in the way did so before this one was made (the numbers are in the
  *     order of the log), so the look, by the connection that made this one,
  *     showed it. A writer who reads as well is let in before writers that wait;
- *     then the multi also checks that its node as the writer stands. Who seems to
- *     be alone makes node and record at once, and has no grant before a look by
- *     that connection has shown the same of it: else they go again (alone.c).
+ *     then the multi also checks that its node as the writer stands. Who expects
+ *     that it is next makes its record before the look, and has no grant until
+ *     that, by the same connection, has shown it: else the record goes (guess.c).
  *  2. Nobody is granted the lock while there is a record that excludes it. A
  *     release removes node and record, in one step.
  *  3. Where a record is and its node is not, the session has ended, or somebody

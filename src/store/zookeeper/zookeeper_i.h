@@ -251,7 +251,8 @@ struct zoo_claim *snib__zoo_claim_make(struct snib__zoo *,
                                        const uint64_t id[2]);
 void snib__zoo_claim_forget(struct snib__zoo *, const uint64_t id[2]);
 void snib__zoo_claims_free(struct snib__zoo *);
-/* The session is over: of what was never granted nothing is left. */
+/* The session is over: of what was never granted nothing is left, but for the record of
+ * a guess. */
 void snib__zoo_claims_over(struct snib__zoo *);
 /* The lease that it was given, or more of it, ends then. */
 void snib__zoo_claim_lasts(struct snib__zoo *, struct zoo_claim *,
@@ -320,7 +321,7 @@ struct zoo_step {
     struct {              /* … whose answer was */
         struct zoo_reply reply; /* but for its body, which was read: */
         int64_t czxid;
-        bool unfenced, told, stands;
+        bool unfenced, told, stands, unproved; /* … before that */
         uint32_t index; /* of the operation that failed */
     } guess;
     bool synced;      /* what it sees is not older than its first call */
@@ -427,6 +428,9 @@ void snib__zoo_next(struct snib__zoo *, snib_instant now, struct zoo_step *);
 bool snib__zoo_reads(const struct snib__request *);
 void snib__zoo_request_of(const struct snib__request *,
                           struct zoo_request *ret);
+/* A writer who reads as well keeps Curator's writers out where it stands as the
+ * writer: they look at no record. Which node is that? -1: it stands for itself. */
+int snib__zoo_writer_of(const struct snib__zoo *, const struct zoo_step *);
 /* What the request's node is called; returns the flags with which it is made. */
 int32_t snib__zoo_node_of(const struct snib__zoo *, const struct zoo_step *,
                           char ret[ZOO_CHILD_MAX]);
