@@ -90,7 +90,8 @@ static void logins_that_are_not_taken_are_not_made_for_ever(void **state)
 
 /* Each member takes connections, and leaves them at once: the cluster has no leader
  * for long. Whoever waits is not told, but nor is it asked without an end. */
-static void connections_that_last_for_nothing_are_not_made_for_ever(void **state)
+static void
+connections_that_last_for_nothing_are_not_made_for_ever(void **state)
 {
     (void)state;
     static struct snib__request r; /* the store's to the end */

@@ -507,8 +507,8 @@ static bool acquire_is_barred(const struct snib__zoo *z, struct zoo_step *k,
     return k->why != SNIB_ERR_OK;
 }
 
-void snib__zoo_acquire_decide(struct snib__zoo *z, snib_instant now,
-                              struct zoo_step *k)
+static void acquire_decide(struct snib__zoo *z, snib_instant now,
+                           struct zoo_step *k)
 {
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     struct zoo_removal odd;
@@ -536,9 +536,10 @@ static void acquire_begin(struct snib__zoo *z, snib_instant now,
     } else if (snib__zoo_alone_guess(z, now, k, &version)) {
         snib__zoo_alone(z, now, k, version);
     } else {
-        snib__zoo_children(z, now, k, snib__zoo_acquire_decide);
+        snib__zoo_children(z, now, k, acquire_decide);
     }
 }
 
 const struct zoo_work snib__zoo_acquire_work = {.begin = acquire_begin,
-                                                .give_up = acquire_give_up};
+                                                .give_up = acquire_give_up,
+                                                .looked = acquire_decide};

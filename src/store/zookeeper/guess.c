@@ -91,7 +91,7 @@ static void guess_decide(struct snib__zoo *z, snib_instant now,
         snib__zoo_granted(z, now, k, claim, k->guess.czxid,
                           k->guess.reply.sent);
     } else {
-        snib__zoo_acquire_decide(z, now, k);
+        k->work->looked(z, now, k);
     }
 }
 
@@ -110,7 +110,7 @@ static void guess_looked(struct snib__zoo *z, snib_instant now,
         if (!k->guess.stands) {
             snib__zoo_alone_in_vain(z, k);
         }
-        k->then = snib__zoo_acquire_decide;
+        k->then = k->work->looked;
         /* these went through the log, and are the leader's */
         k->synced = k->synced || why == SNIB__ZK_BAD_VERSION ||
                     why == SNIB__ZK_NO_NODE || why == SNIB__ZK_EXISTS_ALREADY;

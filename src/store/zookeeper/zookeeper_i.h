@@ -281,6 +281,8 @@ struct zoo_work {
      * it, and answer. NULL: that cannot be. */
     void (*give_up)(struct snib__zoo *, snib_instant now, struct zoo_step *,
                     snib_err, const char *text);
+    /* A guess was wrong: go on from the look that is there (guess.c). */
+    void (*looked)(struct snib__zoo *, snib_instant now, struct zoo_step *);
 };
 
 typedef enum zoo_phase {
@@ -374,13 +376,10 @@ void snib__zoo_step_pause(struct snib__zoo *, snib_instant now,
                           struct zoo_step *);
 
 extern const struct zoo_work snib__zoo_acquire_work; /* acquire.c */
-/* Its look is there. */
-void snib__zoo_acquire_decide(struct snib__zoo *, snib_instant now,
-                              struct zoo_step *);
-extern const struct zoo_work snib__zoo_renew_work;  /* renew.c */
-extern const struct zoo_work snib__zoo_end_work;    /* end.c */
-extern const struct zoo_work snib__zoo_look_work;   /* look.c */
-extern const struct zoo_work snib__zoo_doctor_work; /* doctor.c */
+extern const struct zoo_work snib__zoo_renew_work;   /* renew.c */
+extern const struct zoo_work snib__zoo_end_work;     /* end.c */
+extern const struct zoo_work snib__zoo_look_work;    /* look.c */
+extern const struct zoo_work snib__zoo_doctor_work;  /* doctor.c */
 
 /* -- alone.c ----------------------------------------------------------------- */
 
