@@ -1499,7 +1499,7 @@ BUGS = [
      "            return r->verb == SNIB__RENEW;"),
     ("etcd: a claim is put under a lease that ends sooner", E + "lease.c (etcd)",
      "    return l->ttl >= t->ttl && young && !l->failed &&\n"
-     "           snib__etcd_lease_end(l).ns >= t->ending.ns;",
+     "           snib__etcd_lease_sure(l).ns >= t->ending.ns;",
      "    return l->ttl >= t->ttl && young && !l->failed;"),
     ("etcd: a lease that is over is used again", E + "lease.c (etcd)",
      "        l->failed = l->failed || l->id;", "        l->failed = l->failed;"),
