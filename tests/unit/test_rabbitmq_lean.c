@@ -114,7 +114,8 @@ static void who_hears_nothing_begins_anew(void **state)
 }
 
 /* It has sent its own message to a broker that does not read just then. */
-static void meets_a_broker_that_stands_still(struct snib__request *a)
+static void meets_a_broker_that_stands_still(struct snib__request *a,
+                                             bool one_word)
 {
     model.slow = true;
     ask(a);
@@ -123,6 +124,10 @@ static void meets_a_broker_that_stands_still(struct snib__request *a)
     model_deliver();
     mute = true;
     settle();
+    if (one_word) {
+        now = snib__after(now, snib__ms(1));
+        model_end(model_frame(SNIB__AMQP_HEARTBEAT, 0));
+    }
     pass_ms(2500);
     assert_int_equal(answer(a), SNIB__UNKNOWN);
     *a = request(SNIB__ACQUIRE, a->id[0]);
@@ -130,17 +135,15 @@ static void meets_a_broker_that_stands_still(struct snib__request *a)
 }
 
 /* Else its message would lie there, and the next one wait for that lease. */
-static void
-who_meets_a_broker_that_stands_still_keeps_its_position(void **state)
+static void keeps_its_position(bool one_word)
 {
-    (void)state;
     struct snib__request a = request(SNIB__ACQUIRE, 1);
     struct snib__request b = request(SNIB__ACQUIRE, 2);
     sections(1);
     granted(&b);
     give_back(&b);
     model.declared = 0;
-    meets_a_broker_that_stands_still(&a);
+    meets_a_broker_that_stands_still(&a, one_word);
     mute = false;
     settle();
     assert_int_equal(answer(&a), SNIB__DONE);
@@ -153,13 +156,27 @@ who_meets_a_broker_that_stands_still_keeps_its_position(void **state)
     is_left_free();
 }
 
+static void
+who_meets_a_broker_that_stands_still_keeps_its_position(void **state)
+{
+    (void)state;
+    keeps_its_position(false);
+}
+
+/* What it said right behind what it was sent says nothing of that. */
+static void also_where_it_has_spoken_just_before(void **state)
+{
+    (void)state;
+    keeps_its_position(true);
+}
+
 /* It speaks, but will take nothing until the alarm is over. */
 static void so_does_who_meets_one_with_an_alarm(void **state)
 {
     (void)state;
     struct snib__request a = request(SNIB__ACQUIRE, 1);
     sections(2);
-    meets_a_broker_that_stands_still(&a);
+    meets_a_broker_that_stands_still(&a, false);
     size_t begun = model_method(0, SNIB__AMQP_BLOCKED);
     snib__amqp_put_short(&model_out, "low on memory");
     model_end(begun);
@@ -643,6 +660,7 @@ int main(void)
         CASE(where_it_is_not_the_channel_is_closed),
         CASE(who_hears_nothing_begins_anew),
         CASE(who_meets_a_broker_that_stands_still_keeps_its_position),
+        CASE(also_where_it_has_spoken_just_before),
         CASE(so_does_who_meets_one_with_an_alarm),
         CASE(who_begins_anew_says_that_its_message_is_over),
         CASE(who_is_not_given_what_is_there_begins_anew),

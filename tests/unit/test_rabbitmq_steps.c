@@ -371,6 +371,27 @@ static void so_many_queues_are_asked_for_at_once(void **state)
     assert_int_equal(z->claims, MQ_JOINING);
 }
 
+/* Its claim has come to wait for that while nobody knew what had become of it. */
+static void who_asks_again_behind_a_dead_grant_is_told_how_long(void **state)
+{
+    (void)state;
+    struct snib__request r = request(SNIB__ACQUIRE, 1);
+    lies_there("held", 9, 500, 1500);
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    pass_ms(500);
+    (void)answer(&r);
+    r.said.answer = SNIB__UNKNOWN;
+    r.said.left = (snib_duration){0};
+    r.resent = true;
+    ask(&r);
+    assert_int_equal(answer(&r), SNIB__QUEUED);
+    assert_in_range(snib__to_ms(r.said.left), 900, 1000);
+    pass_ms(1100);
+    assert_int_equal(answer(&r), SNIB__DONE);
+    give_back(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -395,6 +416,7 @@ int main(void)
         CASE(who_waits_and_gives_up_leaves_nothing),
         CASE(an_emptied_queue_is_found_out),
         CASE(so_many_queues_are_asked_for_at_once),
+        CASE(who_asks_again_behind_a_dead_grant_is_told_how_long),
     };
     return RUN(tests);
 }

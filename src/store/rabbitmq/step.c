@@ -160,6 +160,15 @@ static const struct mq_told step_told = {.queued = step_queued,
                                          .refused = step_refused,
                                          .lost = step_lost};
 
+/* For how long it has to wait, of one that the broker has no news for. */
+static snib_duration step_left(snib_instant now, const struct mq_step *k,
+                               const struct mq_claim *c)
+{
+    return c->stage == MQ_OUTWAITS             ? snib__between(now, c->timer.at)
+           : k->r->said.answer == SNIB__QUEUED ? k->r->said.left
+                                               : MQ_NOT_KNOWN;
+}
+
 /* -- begun --------------------------------------------------------------------- */
 
 static void step_attach(struct snib__mq *z, snib_instant now, struct mq_step *k,
@@ -197,10 +206,10 @@ static void step_acquire(struct snib__mq *z, snib_instant now,
         step_make_claim(z, now, k);
     } else if (c->stage == MQ_HOLDS) {
         step_granted(z, now, k, c);
-    } else if (waits && (c->quiet || k->r->said.answer == SNIB__QUEUED)) {
-        bool known = k->r->said.answer == SNIB__QUEUED;
+    } else if (waits && (c->quiet || c->stage == MQ_OUTWAITS ||
+                         k->r->said.answer == SNIB__QUEUED)) {
         snib__mq_claim_seed(z, now, c);
-        step_queued(z, now, k, known ? k->r->said.left : MQ_NOT_KNOWN);
+        step_queued(z, now, k, step_left(now, k, c));
     } else {
         step_attach(z, now, k, c);
     }
