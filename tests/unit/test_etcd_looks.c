@@ -45,6 +45,8 @@ static void waits(int64_t ms)
 
 /* -- a list --------------------------------------------------------------------- */
 
+static const char *odd; /* a page also has this key, in front */
+
 /* A page with a key of each of two names. */
 static void page(const char *first, const char *second, bool more, int64_t ms)
 {
@@ -52,9 +54,13 @@ static void page(const char *first, const char *second, bool more, int64_t ms)
     const char *const names[] = {first, second};
     snib__buf_init(&b, 1 << 16);
     put_header(&b);
-    for (int i = 0; i < 2; i++) {
+    for (int i = odd ? -1 : 0; i < 2; i++) {
         char key[40];
-        snprintf(key, sizeof key, "snib/l/%s/!", names[i]);
+        if (i < 0) {
+            snprintf(key, sizeof key, "%s", odd);
+        } else {
+            snprintf(key, sizeof key, "snib/l/%s/!", names[i]);
+        }
         size_t pair = snib__pb_begin(&b, 2);
         snib__pb_put_text(&b, 1, key);
         snib__pb_put_int(&b, 3, 5);
@@ -76,6 +82,29 @@ static struct snib__request lists(bool background)
     r.limit = snib__after(w.now, snib__ms(5000));
     r.said.result = &w.rows;
     return r;
+}
+
+/* Who wants the lock is refused with the same words. */
+static void a_list_says_which_lock_has_a_key_that_cannot_be_read(void **state)
+{
+    static const struct {
+        const char *key;
+        bool shown;
+    } keys[] = {{"snib/l/a/z", true}, {"snib/l/a", false}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        struct snib__request r = lists(false);
+        odd = keys[i].key;
+        start(&r);
+        page("a", "b", false, 1);
+        odd = NULL;
+        assert_true(answered(&r));
+        assert_int_equal(r.said.answer, SNIB__DONE);
+        assert_int_equal(memmem(snib__buf_bytes(&w.rows),
+                                snib__buf_size(&w.rows), keys[i].key,
+                                strlen(keys[i].key)) != NULL,
+                         keys[i].shown);
+    }
 }
 
 /* It takes a fiftieth of the server's time, once that is worth a pause. */
@@ -276,6 +305,7 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin_world, end_world)
     const struct CMUnitTest cases[] = {
+        CASE(a_list_says_which_lock_has_a_key_that_cannot_be_read),
         CASE(a_list_in_the_background_rests_between_pages),
         CASE(a_list_that_somebody_waits_for_does_not_rest),
         CASE(a_lease_that_is_over_has_nothing_left),

@@ -243,9 +243,10 @@ static void look_flush(struct look_page *p)
 static void look_page_row(struct look_page *p,
                           const struct snib__etcd_pair *pair)
 {
-    struct etcd_parts parts;
-    if (!snib__etcd_key_read(p->e, pair->key, &parts)) {
-        return;
+    struct etcd_parts parts = {.size = 0};
+    bool read = snib__etcd_key_read(p->e, pair->key, &parts);
+    if (!parts.size) {
+        return; /* it is below no name */
     }
     bool same = p->first.size && parts.safe_size == p->lock.parts.safe_size &&
                 !memcmp(parts.safe, p->lock.parts.safe, parts.safe_size);
@@ -255,7 +256,11 @@ static void look_page_row(struct look_page *p,
         p->names++;
     }
     p->lock.parts = parts;
-    look_row(&p->lock, pair);
+    if (read) {
+        look_row(&p->lock, pair);
+    } else if (!p->lock.err) {
+        p->lock.err = snib__etcd_key_strange(pair->key, look_why(&p->lock));
+    }
 }
 
 static void look_ask(struct snib__etcd *e, snib_instant now,
