@@ -115,12 +115,15 @@ void snib__socket_fail(struct snib__step *s, uint32_t i, const char *why,
     l->addresses = NULL;
     err = err == SNIB_ERR_CONFIG || err == SNIB_ERR_DENIED ? err : SNIB_ERR_OK;
     if (shakes) {
-        char closed[180];
-        snprintf(closed, sizeof closed,
-                 "closed in the TLS handshake; it may be the port without "
+        char broken[220];
+        snib_err none;
+        const char *words = tls ? snib__tls_why(tls, &none) : why;
+        snprintf(broken, sizeof broken,
+                 "%.60s in the TLS handshake; it may be the port without "
                  "TLS: %s",
+                 *why ? why : "closed",
                  tls ? snib__tls_instead(tls) : "give the other");
-        socket_feed_refused(s, i, *why ? why : closed, false, err);
+        socket_feed_refused(s, i, *words ? why : broken, false, err);
     } else {
         struct snib__input in = {.kind = SNIB__IN_CLOSED,
                                  .conn = i,

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -238,6 +239,27 @@ def test_a_server_that_is_none_is_told(snib):
         url = f"rediss://127.0.0.1:{other.getsockname()[1]}"
         refused(snib.run("try", "n", env={"SNIB_URL": url}, timeout=20), 78,
                 "is not TLS", "redis: for rediss:")
+        other.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_server_that_resets_the_handshake_may_have_no_tls(snib):
+    """As one does whose answer to such a greeting is lost with the reset."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        def reset():
+            while True:
+                try:
+                    peer, _ = other.accept()
+                except OSError:
+                    return
+                peer.recv(1)
+                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                struct.pack("ii", 1, 0))
+                peer.close()
+        threading.Thread(target=reset, daemon=True).start()
+        url = f"rediss://127.0.0.1:{other.getsockname()[1]}"
+        refused(snib.run("try", "n", env={"SNIB_URL": url}, timeout=20), 69,
+                "reset by peer in the TLS handshake; it may be the port "
+                "without TLS", "redis: for rediss:")
         other.shutdown(socket.SHUT_RDWR)
 
 

@@ -155,6 +155,8 @@ static void nor_is_a_stranger(void **state)
     others_go();
     comes_in(&r);
     give_back(&r);
+    section(6, 1, 2); /* it was not alone, so it looks first */
+    section(7, 1, 1);
 }
 
 /* The lock's node was removed since, and has come to the same version. */

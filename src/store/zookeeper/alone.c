@@ -17,8 +17,8 @@
  * again, with nodes that were made by others (Curator's clients, people), and where a
  * client may not change the lock's node.
  *
- * *Nothing is fetched before* where the last section of this client was alone,
- * lately. A refusal goes through the log as well; so who was refused looks before for
+ * *Nothing is fetched before* where the last section of this client was taken alone, and
+ * given back lately. A refusal goes through the log as well; so who was refused looks before for
  * some sections. As a read goes to no disk, so does everybody else.
  *
  * *Which locks?* Those whose data say that whoever comes changes them: ours, not those
@@ -91,6 +91,13 @@ void snib__zoo_alone_was(struct snib__zoo *z, snib_instant now,
     }
     *a = (struct zoo_alone){
         .hash = name->hash, .at = now, .version = claim->version};
+}
+
+void snib__zoo_alone_is_not(struct snib__zoo *z, const struct zoo_step *k,
+                            struct zoo_claim *claim)
+{
+    alone_of(z, k->r->name)->at.ns = 0;
+    claim->version = -1;
 }
 
 /* It is not as it was thought to be. */

@@ -2,7 +2,8 @@
  * the grant.
  *
  * The grant: the record is made, by a multi that touches the node, so that there is
- * none for a node that is gone. The lease counts from before that was sent. */
+ * none for a node that is gone (or was made before, by a guess that a look has proved:
+ * guess.c). The lease counts from before that was sent. */
 #include <stdio.h>
 #include <string.h>
 

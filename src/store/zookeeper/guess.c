@@ -1,14 +1,15 @@
 /* store/zookeeper/guess.c — a record that is made before the look, which is sent right
  * behind it.
  *
- * Others look first, and then make their records: a round trip, and who has no node
- * yet has to make that before. Two may guess what the look will show:
+ * Others look, and then make their records: two round trips; who has no node yet looks
+ * before that, too, and makes it. Two may guess what the look will show:
  *
  *   who seems to be alone      node and record are made at once (alone.c)
  *   who waits for one node     which was all that was in the way, and has gone
  *
  * *The look is what grants*, as it does for others (acquire.c): it is by the connection
- * that made the node, so it shows whoever made one before, and what was granted. Where
+ * on which this one has just written, so it shows whoever made a node before, and what was
+ * granted. Where
  * it shows somebody who is in the way, the record is removed, and the request waits in
  * its place as others do. Until then the record keeps others out, also who is before it:
  * acquire.c looks again before it goes by a record behind it. One whose look was lost is
@@ -91,6 +92,9 @@ static void guess_decide(struct snib__zoo *z, snib_instant now,
         snib__zoo_granted(z, now, k, claim, k->guess.czxid,
                           k->guess.reply.sent);
     } else {
+        if (claim && !k->guess.stands) {
+            snib__zoo_alone_is_not(z, k, claim);
+        }
         k->work->looked(z, now, k);
     }
 }

@@ -122,7 +122,6 @@ void snib__zoo_hello_came(struct snib__zoo *z, snib_instant now,
         return;
     }
     s->zk = got;
-    s->met = true;
     if (snib__zoo_login_send(z, now)) {
         s->state = ZOO_AUTHS;
     } else {

@@ -40,10 +40,10 @@ enum zoo_what {
     ZOO_FOREIGN /* neither */
 };
 
-/* A node below a lock's. */
 /* Servers from 3.6 on give this number to all that come after 2^31. */
 #define ZOO_SEQ_LAST INT32_MAX
 
+/* A node below a lock's. */
 struct zoo_child {
     enum zoo_what what;
     bool reads, mutex; /* mutex: Curator's, no reader or writer */
@@ -92,7 +92,7 @@ struct zoo_request {
 bool snib__zoo_view_read(struct zoo_view *, struct snib__jute *, bool *ret_bad);
 void snib__zoo_view_clear(struct zoo_view *);
 void snib__zoo_view_free(struct zoo_view *);
-/* The node of this request; after > 0: the first one behind that. -1: none. */
+/* The node of this request; after >= 0: the first one behind that. -1: none. */
 int snib__zoo_view_find(const struct zoo_view *, const uint64_t id[2],
                         int after);
 /* The one of this name, if it is there: one of an older session may be, too. */

@@ -180,7 +180,7 @@ void snib__zoo_session_ready(struct snib__zoo *z, snib_instant now)
     s->err = SNIB_ERR_OK;
     s->text[0] = 0;
     s->refused = s->hopeless = s->barred = false;
-    s->ever = s->met = true;
+    s->ever = true;
     session_conn(z)->pushes = true;
     /* The watches were the old connection's. */
     snib__nonblocking_notify(&z->requests, NULL);

@@ -134,7 +134,7 @@ struct zoo_session {
     int64_t zxid; /* the last one seen */
     int32_t xid;
     snib_instant sent, pinged; /* pinged 0: no ping is unanswered */
-    bool ever, asked, refused, hopeless, barred, met;
+    bool ever, asked, refused, hopeless, barred;
     bool leave; /* cut it when this step is over, for this reason */
     bool over;  /* … and the session is over */
     bool leave_barred;
@@ -201,14 +201,14 @@ struct zoo_fence {
     int32_t version;
 };
 
-/* Make it, or make it anew. */
+/* Make it, or change it. */
 void snib__zoo_fence_begin(struct snib__zoo *, snib_instant now);
 void snib__zoo_fence_path(const struct snib__zoo *, struct zoo_path *ret);
 /* A multi begins with this: it fails unless the fence is as it was made on this
  * connection. */
 void snib__zoo_fence_check(struct snib__zoo *, struct zoo_call *);
-/* Has it failed by that? The fence is not there any more, or has another version:
- * it is made anew. */
+/* Has it failed by that? The fence is not there any more, or has another version,
+ * and does not count until that is known. */
 bool snib__zoo_fence_has_failed(struct snib__zoo *, const struct zoo_call *,
                                 const struct zoo_reply *);
 
@@ -220,7 +220,7 @@ struct zoo_claim {
     uint64_t id[2];
     uint32_t number; /* of the session it was made in */
     bool reads, granted;
-    bool unproved; /* a record may be there, and no look has shown it is next */
+    bool unproved; /* a record that may be there is no grant, before a look */
     bool sole;     /* the node that it watches is all that is in the way */
     bool gone;     /* … and that node has gone */
     int32_t
@@ -403,6 +403,9 @@ void snib__zoo_alone(struct snib__zoo *, snib_instant now, struct zoo_step *,
 /* May it change the lock's node? It may not. */
 bool snib__zoo_alone_changes(struct snib__zoo *, const struct zoo_step *);
 void snib__zoo_alone_may_not(struct snib__zoo *, const struct zoo_step *);
+/* The look has shown somebody else. */
+void snib__zoo_alone_is_not(struct snib__zoo *, const struct zoo_step *,
+                            struct zoo_claim *);
 /* The guess was refused. */
 void snib__zoo_alone_in_vain(struct snib__zoo *, struct zoo_step *);
 /* This one has given it back. */
