@@ -1,6 +1,7 @@
 """rediss: and redlocks: against real servers: what works, and what each thing
 that is wrong is called. No certificate is kept: they are made on the spot."""
 
+import contextlib
 import json
 import os
 import re
@@ -223,44 +224,43 @@ def test_a_server_that_says_nothing_costs_no_more_than_the_limit(snib, place):
             refused(done, 69, "127.0.0.1")
 
 
+@contextlib.contextmanager
+def listening(meet):
+    """A server that meets each connection so: its URL."""
+    def serve(server):
+        while True:
+            try:
+                peer, _ = server.accept()
+            except OSError:
+                return
+            with peer:
+                meet(peer)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, args=(server,), daemon=True).start()
+        yield f"rediss://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+
+
 def test_a_server_that_is_none_is_told(snib):
     """A greeting of something else, on the port."""
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        def answer():
-            while True:
-                try:
-                    peer, _ = other.accept()
-                except OSError:
-                    return
-                with peer:
-                    peer.sendall(b"-ERR this is no TLS\r\n" * 20)
-                    peer.recv(4096)
-        threading.Thread(target=answer, daemon=True).start()
-        url = f"rediss://127.0.0.1:{other.getsockname()[1]}"
+    def answer(peer):
+        peer.sendall(b"-ERR this is no TLS\r\n" * 20)
+        peer.recv(4096)
+    with listening(answer) as url:
         refused(snib.run("try", "n", env={"SNIB_URL": url}, timeout=20), 78,
                 "is not TLS", "redis: for rediss:")
-        other.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_server_that_resets_the_handshake_may_have_no_tls(snib):
     """As one does whose answer to such a greeting is lost with the reset."""
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        def reset():
-            while True:
-                try:
-                    peer, _ = other.accept()
-                except OSError:
-                    return
-                peer.recv(1)
-                peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                                struct.pack("ii", 1, 0))
-                peer.close()
-        threading.Thread(target=reset, daemon=True).start()
-        url = f"rediss://127.0.0.1:{other.getsockname()[1]}"
+    def reset(peer):
+        peer.recv(1)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                        struct.pack("ii", 1, 0))
+    with listening(reset) as url:
         refused(snib.run("try", "n", env={"SNIB_URL": url}, timeout=20), 69,
                 "reset by peer in the TLS handshake; it may be the port "
                 "without TLS", "redis: for rediss:")
-        other.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.parametrize("keys, words", [

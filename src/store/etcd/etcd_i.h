@@ -253,6 +253,7 @@ static inline snib_instant snib__etcd_lease_end(const struct etcd_lease *l)
 {
     return snib__after(l->sent, snib__ms(l->ttl * 1000));
 }
+/* Until when its keys stay, also at a member whose clock is fast. */
 snib_instant snib__etcd_lease_sure(const struct etcd_lease *);
 /* By how much sooner than its end a grant of this length is to be believed over. */
 snib_duration snib__etcd_lease_drift(int64_t ttl, snib_duration lease);

@@ -54,7 +54,6 @@ snib_duration snib__etcd_lease_drift(int64_t ttl, snib_duration lease)
     return (snib_duration){more > 0 ? more / LEASE_DRIFT_PART : 0};
 }
 
-/* Until when its keys stay, also at a member whose clock is fast. */
 snib_instant snib__etcd_lease_sure(const struct etcd_lease *l)
 {
     return snib__before(snib__etcd_lease_end(l),

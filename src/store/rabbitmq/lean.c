@@ -145,8 +145,8 @@ bool snib__mq_lean_clear(struct snib__mq *z, snib_instant now,
 }
 
 /* The broker has spoken for long, but does not take what is published there. One that
- * stands still takes it later; so does one with an alarm. Or it has taken a PROBE as well, and gives
- * neither: for it something is not acknowledged still that is. */
+ * stands still takes it later; so does one with an alarm. Or it has taken a PROBE as
+ * well, and gives neither: for it something is not acknowledged still that is. */
 static bool lean_is_unheard(const struct snib__mq *z, const struct mq_claim *c)
 {
     bool speaks = z->session.heard.ns > snib__after(c->sent, z->request).ns &&

@@ -167,13 +167,13 @@ static bool acquire_is_closed(struct snib__zoo *z, const struct zoo_step *k,
     while (snib__zk_next_result(&j, &last)) {
         n++;
     }
-    if (reply->end != ZOO_SAYS || reply->zk != SNIB__ZK_NO_AUTH ||
-        !snib__zoo_alone_changes(z, k) ||
-        (snib__zoo_multi_error(reply, &index), index + 1 != n)) {
-        return false;
+    (void)snib__zoo_multi_error(reply, &index);
+    bool closed = reply->end == ZOO_SAYS && reply->zk == SNIB__ZK_NO_AUTH &&
+                  index + 1 == n && snib__zoo_alone_changes(z, k);
+    if (closed) {
+        snib__zoo_alone_may_not(z, k);
     }
-    snib__zoo_alone_may_not(z, k);
-    return true;
+    return closed;
 }
 
 static void acquire_stood(struct snib__zoo *z, snib_instant now,
@@ -531,8 +531,8 @@ static void acquire_begin(struct snib__zoo *z, snib_instant now,
     if (acquire_still_waits(z, now, k)) {
         return;
     }
-    if (snib__zoo_next_guess(z, k)) {
-        snib__zoo_next(z, now, k);
+    if (snib__zoo_guess_turn(z, k)) {
+        snib__zoo_guess_next(z, now, k);
     } else if (snib__zoo_alone_guess(z, now, k, &version)) {
         snib__zoo_alone(z, now, k, version);
     } else {

@@ -18,8 +18,8 @@
  * client may not change the lock's node.
  *
  * *Nothing is fetched before* where the last section of this client was taken alone, and
- * given back lately. A refusal goes through the log as well; so who was refused looks before for
- * some sections. As a read goes to no disk, so does everybody else.
+ * given back lately. A refusal goes through the log as well; so who was refused looks
+ * before for some sections. As a read goes to no disk, so does everybody else.
  *
  * *Which locks?* Those whose data say that whoever comes changes them: ours, not those
  * that Curator's clients have made; and never with ?dialect=. */

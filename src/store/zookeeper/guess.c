@@ -8,12 +8,11 @@
  *   who waits for one node     which was all that was in the way, and has gone
  *
  * *The look is what grants*, as it does for others (acquire.c): it is by the connection
- * on which this one has just written, so it shows whoever made a node before, and what was
- * granted. Where
- * it shows somebody who is in the way, the record is removed, and the request waits in
- * its place as others do. Until then the record keeps others out, also who is before it:
- * acquire.c looks again before it goes by a record behind it. One whose look was lost is
- * not taken for a grant (zoo_claim.unproved). */
+ * on which this one has just written, so it shows whoever made a node before, and what
+ * was granted. Where it shows somebody who is in the way, the record is removed, and the
+ * request waits in its place as others do. Until then the record keeps others out, also
+ * who is before it: acquire.c looks again before it goes by a record behind it. One whose
+ * look was lost is not taken for a grant (zoo_claim.unproved). */
 #include <string.h>
 
 #include "store/zookeeper/zookeeper_i.h"
@@ -149,7 +148,7 @@ void snib__zoo_guess_end(struct snib__zoo *z, snib_instant now,
     snib__zoo_call_end(z, now, &k->look);
 }
 
-bool snib__zoo_next_guess(struct snib__zoo *z, const struct zoo_step *k)
+bool snib__zoo_guess_turn(struct snib__zoo *z, const struct zoo_step *k)
 {
     const struct snib__request *r = k->r;
     struct zoo_claim *claim = snib__zoo_claim_find(z, r->id);
@@ -161,7 +160,8 @@ bool snib__zoo_next_guess(struct snib__zoo *z, const struct zoo_step *k)
            !r->acquire.upgrade_of[1] && z->fence.ready;
 }
 
-void snib__zoo_next(struct snib__zoo *z, snib_instant now, struct zoo_step *k)
+void snib__zoo_guess_next(struct snib__zoo *z, snib_instant now,
+                          struct zoo_step *k)
 {
     struct zoo_claim *claim = snib__zoo_claim_find(z, k->r->id);
     snib__zoo_guess_begin(z, k, claim, true);

@@ -421,9 +421,11 @@ void snib__zoo_guess_begin(struct snib__zoo *, struct zoo_step *,
                            struct zoo_claim *, bool stands);
 void snib__zoo_guess_end(struct snib__zoo *, snib_instant now,
                          struct zoo_step *, struct zoo_claim *);
-/* Has what it waited for gone, and was that all? Then it may be granted so. */
-bool snib__zoo_next_guess(struct snib__zoo *, const struct zoo_step *);
-void snib__zoo_next(struct snib__zoo *, snib_instant now, struct zoo_step *);
+/* Has what it waited for gone, and was that all? It is asked once. Then it may be
+ * granted so. */
+bool snib__zoo_guess_turn(struct snib__zoo *, const struct zoo_step *);
+void snib__zoo_guess_next(struct snib__zoo *, snib_instant now,
+                          struct zoo_step *);
 
 /* -- grant.c ---------------------------------------------------------------- */
 
